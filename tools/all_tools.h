@@ -1,4 +1,4 @@
-/// The one list of the suite's tools: documentation, completions and their tests cover what stands here.
+/// The one list of the suite's tools: documentation, completions and their tests cover what is listed here.
 #pragma once
 
 #include <vector>

@@ -59,7 +59,8 @@ void WriteReport(const BenchOptions& options, const BenchResult& result) {
 
 int Run(const BenchOptions& options, ToolRun* run) {
   if (!options.claims.empty()) {
-    const ClaimsResult claims = CheckClaims(options.claims, options.budget_s / 3, run->common.progress);
+    const ClaimsResult claims =
+        CheckClaims(options.claims, options.claims_size, options.budget_s / 3, run->common.progress);
     run->summary.update(claims.json);
     // A signal leaves what was measured to be told.
     WriteAll(STDOUT_FILENO, "standard output",

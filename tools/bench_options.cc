@@ -11,7 +11,7 @@ const ToolInfo& BenchInfo() {
       .name = "bench",
       .summary = "say whether a change made a command faster, and how sure that is",
       .text = ParseToolText(kBenchText),
-      .see_also = {"train(1)", "trainwright-bench(5)", "hyperfine(1)"},
+      .see_also = {"train(1)", "trainwright-bench(5)", "hyperfine(1)", "trainwright-glossary(7)"},
   };
   return info;
 }
@@ -46,6 +46,13 @@ void DefineCommandOptions(CLI::App& app, BenchOptions* options) {
       ->check(CLI::IsMember({"grit", "refocused", "rft", "lora", "ten"}))
       ->type_name("SYSTEM")
       ->group(group);
+  AddChoice(
+      app, "--claims-size", &options->claims_size,
+      {{"small", ClaimScale::kSmall}, {"guide", ClaimScale::kGuide}},
+      "Runs of --claims: small takes seconds a run; guide trains the models of refocused and rft with the "
+      "batches and lengths that their guides name, hours without a GPU.")
+      ->type_name("SIZE")
+      ->group(group);
   app.add_flag("--no-shell", options->no_shell,
                "Split commands at blanks and run them directly: without the millisecond that a shell takes.")
       ->group(group);
@@ -60,7 +67,8 @@ void DefineMeasurementOptions(CLI::App& app, BenchOptions* options) {
       ->group(group);
   app.add_option("--metric", options->metrics,
                  "A number that the command reports in JSON, one object or one a line; the median over "
-                 "lines, or with mean:NAME the mean, with final:NAME the last. More is better for names that "
+                 "lines, or with mean:NAME the mean, with p99:NAME the 99th percentile, with final:NAME the "
+                 "last. More is better for names that "
                  "end in _per_s.")
       ->type_name("NAME")
       ->group(group);
@@ -96,13 +104,13 @@ void DefineEffortOptions(CLI::App& app, BenchOptions* options) {
       ->type_name("X")
       ->group(group);
   app.add_option("--same-within", options->same_within_percent,
-                 "A difference of so many per cent does not matter: same.")
+                 "A difference of this many per cent does not matter: same.")
       ->transform(WithoutPercentSign)
       ->check(CLI::Range(0.0, 1000.0))
       ->type_name("X")
       ->group(group);
   app.add_option("--max-regression", options->max_regression_percent,
-                 "Allow after to be worse by so many per cent. See EXIT STATUS.")
+                 "Allow after to be worse by this many per cent. See EXIT STATUS.")
       ->transform(WithoutPercentSign)
       ->check(CLI::Range(0.0, 1e6))
       ->type_name("X")
@@ -124,7 +132,7 @@ void DefineEffortOptions(CLI::App& app, BenchOptions* options) {
       ->check(CLI::Range(0.001, 1e9))
       ->type_name("X")
       ->group(group);
-  app.add_option("--seed", options->seed, "Of the order of runs and of the bootstrap.")
+  app.add_option("--seed", options->seed, "Seed of the order of runs and of the bootstrap.")
       ->type_name("N")
       ->group(group);
 }
@@ -137,7 +145,7 @@ void DefineOutputOptions(CLI::App& app, BenchOptions* options) {
       ->type_name("FILE")
       ->group(group);
   app.add_option("--report", options->report,
-                 "Write a picture of the rounds: FILE.svg, of a single comparison, or FILE.html.")
+                 "Write a plot of the rounds: FILE.svg, of a single comparison, or FILE.html.")
       ->type_name("FILE")
       ->group(group);
 }

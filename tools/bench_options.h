@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "lib/bench/claims_workplace.h"
 #include "lib/cli/tool.h"
 
 namespace trainwright {
@@ -15,6 +16,7 @@ struct BenchOptions {
   std::string stages;
   std::string ablate;  ///< empty: none
   std::string claims;  ///< empty: none
+  ClaimScale claims_size = ClaimScale::kSmall;
   std::string by = "wall_s";
   std::vector<std::string> metrics;
   std::string metric_file = "-";

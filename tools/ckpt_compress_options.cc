@@ -12,7 +12,7 @@ const ToolInfo& CkptCompressInfo() {
       .summary = "compress safetensors checkpoints without loss",
       .text = ParseToolText(kCkptCompressText),
       .see_also = {"train(1)", "zstd(1)", "trainwright-compressed-checkpoint(5)", "trainwright-codec(5)",
-                   "trainwright-checkpoint(5)"},
+                   "trainwright-checkpoint(5)", "trainwright-glossary(7)"},
   };
   return info;
 }
@@ -68,11 +68,11 @@ void DefineCkptCompressOptions(CLI::App& app, CkptCompressOptions* options) {
   test->excludes(list);
   app.add_option(
          "--tensor", options->tensors,
-         "With -d: take out this tensor alone, without reading the others. May be given several times.")
+         "With -d: extract this tensor alone, without reading the others. May be given several times.")
       ->type_name("NAME")
       ->group(restoring);
   app.add_option("--slice", options->slices,
-                 "With -d: take out rows FIRST to END of a tensor, END not included, as in NAME[0:16]. May "
+                 "With -d: extract rows FIRST to END of a tensor, END not included, as in NAME[0:16]. May "
                  "be given several times.")
       ->type_name("NAME[FIRST:END]")
       ->group(restoring);

@@ -20,7 +20,7 @@ CLI::Option* AddCheckpointOption(CLI::App& app, std::string* checkpoint) {
 
 void AddPrecisionOption(CLI::App& app, std::string* mixed_precision) {
   app.add_option("--mixed-precision", *mixed_precision,
-                 "precision of matrix products; auto: bf16 where the device is fast at it")
+                 "precision of GEMMs; auto: bf16 where the device is fast at it")
       ->check(CLI::IsMember({"no", "bf16", "fp16", "auto"}));
 }
 
@@ -30,7 +30,7 @@ void AddDeviceOptions(CLI::App& app, const std::string& group, std::string* devi
       app.add_option("--device", *device, "where to compute; auto takes the GPU if there is one")
           ->check(CLI::IsMember({"auto", "cpu", "cuda"})),
       app.add_option("--attn-backend", *attn_backend,
-                     "attention: flash, cudnn, efficient (GPU only), math (plain products, anywhere) or "
+                     "attention: flash, cudnn, efficient (GPU only), math (plain GEMMs, anywhere) or "
                      "auto, the fastest that takes the model's heads")
           ->check(CLI::IsMember({"auto", "flash", "cudnn", "efficient", "math"})),
       app.add_option("--threads", *threads, "compute threads; 0: the physical cores this process may use")
@@ -43,7 +43,7 @@ void AddDeviceOptions(CLI::App& app, const std::string& group, std::string* devi
 void AddRankOptions(CLI::App& app, const std::string& group, int64_t* nproc, double* dist_timeout_s) {
   CLI::Option* const options[] = {
       app.add_option("--nproc", *nproc,
-                     "start so many ranks on this machine; torchrun, srun and mpirun start them themselves")
+                     "start this many ranks on this machine; torchrun, srun and mpirun start them themselves")
           ->check(CLI::Range(int64_t{1}, int64_t{4096})),
       app.add_option("--dist-timeout", *dist_timeout_s,
                      "seconds within which all ranks end once one was killed or cut off")

@@ -13,7 +13,7 @@ const ToolInfo& EmbedInfo() {
       .summary = "turn texts into vectors with a model",
       .text = ParseToolText(kEmbedText),
       .see_also = {"pretokenize(1)", "train(1)", "evaluate(1)", "generate(1)", "trainwright-vectors(5)",
-                   "trainwright-context(5)"},
+                   "trainwright-context(5)", "trainwright-glossary(7)"},
       .variables = {{"format", "embed-format"}, {"corpus", "embed-corpus"}},
   };
   return info;
@@ -124,7 +124,7 @@ void DefineEmbedOptions(CLI::App& app, EmbedSettings* settings) {
       ->type_name("FILE");
   app.add_option(
          "--format", settings->format,
-         "format of the vectors: npy, raw (float32 behind a header) or jsonl; auto: by the name of --output, "
+         "format of the vectors: npy, raw (float32 after a header) or jsonl; auto: by the name of --output, "
          ".npy, .f32 or .jsonl, and jsonl for standard output")
       ->check(CLI::IsMember({"auto", "npy", "raw", "jsonl"}));
   app.add_flag("-f,--force", settings->force_terminal, "write binary data even to a terminal");

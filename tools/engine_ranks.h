@@ -24,7 +24,7 @@ struct EngineRequest {
   /// What else must be the same in all ranks, by names that messages use. Of each, version, build, torch
   /// build, CPU capability, --threads and device are compared.
   Facts facts = {};
-  /// Refuses what so many ranks cannot do; called first of all.
+  /// Refuses what this many ranks cannot do; called first of all.
   std::function<void(int64_t ranks)> check = [](int64_t) {};
 };
 
@@ -35,9 +35,9 @@ struct EngineProcess {
   int64_t restarts;  ///< of all of them so far, by their launcher
 };
 
-/// Starts the ranks and waits for them, or does the work as one of them, or alone. Ranks other than 0 tell
-/// warnings and errors alone, as "train[3]", and write no summary; the notices of `run` are told once. For
-/// mains, before other threads run.
+/// Starts the ranks and waits for them, or does the work as one of them, or alone. Ranks other than 0 report
+/// warnings and errors alone, as "train[3]", and write no summary; the notices of `run` are reported once.
+/// For mains, before other threads run.
 /// \returns the exit status of the work; of ranks that were started here, as RunLocalRanks
 /// \throws Error: kUsage, of ranks that differ as well; kIo where ranks do not find each other; what the work
 ///     throws

@@ -14,7 +14,7 @@ const ToolInfo& EvaluateInfo() {
       .summary = "measure how well a model predicts, finds or answers",
       .text = ParseToolText(kEvaluateText),
       .see_also = {"train(1)", "generate(1)", "embed(1)", "pretokenize(1)", "pack(1)",
-                   "trainwright-vectors(5)"},
+                   "trainwright-vectors(5)", "trainwright-glossary(7)"},
       .variables = {{"top-k", "evaluate-top-k"}},
   };
   return info;
@@ -120,7 +120,7 @@ void DefineEvaluateOptions(CLI::App& app, EvaluateSettings* options) {
       ->type_name("FILE");
   app.add_option("--answer-format", options->answer_format,
                  "answers: where a sample's number is. tag: between <answer> and </answer>, or the first of "
-                 "the text; gsm8k: behind ####; auto: by what is there")
+                 "the text; gsm8k: after ####; auto: by what is there")
       ->check(CLI::IsMember({"tag", "gsm8k", "auto"}));
   app.add_option("--min-accuracy", options->min_accuracy,
                  "answers: exit with status 1 when the accuracy is below this share")
@@ -145,7 +145,7 @@ void DefineEvaluateOptions(CLI::App& app, EvaluateSettings* options) {
                "evaluate shards of another tokenizer than the checkpoint's");
   app.add_option("--loss-on", options->loss_on,
                  "of conversations in shards (pretokenize --records sft), what is measured: assistant for "
-                 "the answers and the marks that end them, all for every token")
+                 "the answers and their end-of-turn tokens, all for every token")
       ->check(CLI::IsMember({"assistant", "all"}));
   app.add_option("--eval-split", options->eval_split,
                  "of shards, only what train --eval-split holds out: a share or a number of the documents")

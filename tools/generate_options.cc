@@ -12,7 +12,8 @@ const ToolInfo& GenerateInfo() {
       .name = "generate",
       .summary = "continue prompts with a model",
       .text = ParseToolText(kGenerateText),
-      .see_also = {"train(1)", "evaluate(1)", "embed(1)", "trainwright-context(5)"},
+      .see_also = {"train(1)", "evaluate(1)", "embed(1)", "trainwright-context(5)",
+                   "trainwright-glossary(7)"},
       .may_be_empty = {"prompt"},
       .variables = {{"format", "generate-format"}},
   };
@@ -62,10 +63,10 @@ void DefineContextOptions(CLI::App& app, GenerateSettings* settings) {
                  "go on from the state in a file that --state-out wrote: prompts are appended to its tokens")
       ->type_name("FILE");
   app.add_option("--state-out", settings->state_out,
-                 "write the state of a recurrent model behind --prompt, for --state-in")
+                 "write the state of a recurrent model after --prompt, for --state-in")
       ->type_name("FILE");
   app.add_option("--state-after", settings->state_after,
-                 "whether --state-out is behind the prompt, or behind its one sample")
+                 "whether --state-out is the state after the prompt, or after its one sample")
       ->check(CLI::IsMember({"prompt", "sample"}));
 }
 
@@ -78,7 +79,7 @@ void DefineSamplingOptions(CLI::App& app, GenerateSettings* settings) {
       ->check(CLI::NonNegativeNumber)
       ->group(sampling);
   app.add_option("--top-k", settings->sampling.top_k,
-                 "draw from the so many most probable tokens; 0: from all")
+                 "draw from this many of the most probable tokens; 0: from all")
       ->check(CLI::NonNegativeNumber)
       ->group(sampling);
   app.add_option("--top-p", settings->sampling.top_p,
@@ -90,16 +91,17 @@ void DefineSamplingOptions(CLI::App& app, GenerateSettings* settings) {
          "draw from the tokens of at least this share of the most probable one's probability; 0: from all")
       ->check(CLI::Range(0.0, 1.0))
       ->group(sampling);
-  app.add_option(
-         "--repetition-penalty", settings->sampling.repetition_penalty,
-         "divide the positive logits of tokens that were there by this, and multiply the others; 1: do not")
+  app.add_option("--repetition-penalty", settings->sampling.repetition_penalty,
+                 "divide positive logits of tokens that the sequence already has by this, and multiply "
+                 "negative ones; 1: off")
       ->check(CLI::PositiveNumber)
       ->group(sampling);
-  app.add_option("--logprobs", settings->log_probabilities,
-                 "write the log probability of each token, and of the so many most probable ones besides")
+  app.add_option(
+         "--logprobs", settings->log_probabilities,
+         "write the log probability of each token, and of this many of the most probable ones as well")
       ->check(CLI::Range(int64_t{0}, int64_t{1} << 20))
       ->group(sampling);
-  app.add_option("--seed", settings->seed, "of the random numbers")->group(sampling);
+  app.add_option("--seed", settings->seed, "seed of the random numbers")->group(sampling);
 }
 
 void DefineRejectionOptions(CLI::App& app, GenerateSettings* settings) {

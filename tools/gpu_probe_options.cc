@@ -8,9 +8,9 @@ namespace trainwright {
 const ToolInfo& GpuProbeInfo() {
   static const ToolInfo info = {
       .name = "gpu-probe",
-      .summary = "tell what a machine is, how fast it is, and what to give train",
+      .summary = "report what a machine is, how fast it is, and which options train should get",
       .text = ParseToolText(kGpuProbeText),
-      .see_also = {"train(1)", "nvidia-smi(1)"},
+      .see_also = {"train(1)", "nvidia-smi(1)", "trainwright-glossary(7)"},
   };
   return info;
 }
@@ -69,11 +69,11 @@ void DefineGpuProbeOptions(CLI::App& app, GpuProbeOptions* options) {
   app.add_option("--interval", options->interval_s, "seconds between samples")
       ->check(CLI::Range(0.01, 86400.0))
       ->group(watching);
-  app.add_option("--samples", options->samples, "end after so many samples; 0: go on")
+  app.add_option("--samples", options->samples, "end after this many samples; 0: go on")
       ->check(CLI::NonNegativeNumber)
       ->group(watching);
   app.add_option("--pid", options->pids,
-                 "a process to watch besides; may be given again, and --watch ends when all have")
+                 "a process to watch as well; may be repeated, and --watch ends when all have")
       ->type_name("PID")
       ->group(watching);
 }

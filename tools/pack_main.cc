@@ -112,7 +112,7 @@ void Repair(const PackOptions& options, const std::string& path, ToolRun* run) {
     LogInfo(path + " is sound, nothing is lost; " + saved);
   } else {
     LogWarning(path + ": " + saved + "; lost " + FormatNumberOf(report.chunks_lost, "chunk") +
-               (report.end_known ? "" : ", and any behind them: what counts the last ones is lost") +
+               (report.end_known ? "" : ", and any after them: what counts the last ones is lost") +
                ", and " +
                (report.documents_lost ? FormatNumberOf(*report.documents_lost, "document")
                                       : "an unknown number of documents"));
@@ -132,6 +132,8 @@ void Pack(const PackOptions& options, const std::vector<std::string>& inputs, To
   job.import = ImportOf(options);
   job.packer = {options.mode, options.overflow.value_or(OverflowPolicy::kSplit), options.chunk,
                 options.window, options.keep_answer};
+  job.packer.stride_tokens = options.stride;
+  job.skip_corrupt = options.skip_corrupt;
   job.overflow_chosen = options.overflow.has_value();
   job.level = options.level;
   job.remap = options.remap;
@@ -156,6 +158,9 @@ void Pack(const PackOptions& options, const std::vector<std::string>& inputs, To
   run->summary.update(ToJson(report.set));
   run->summary["input_docs"] = report.input.documents;
   run->summary["input_tokens"] = report.input.tokens;
+  run->summary["files"] = report.files;
+  run->summary["files_skipped"] = report.files_skipped;
+  run->summary["tokens_repeated"] = report.input.tokens_repeated;
   run->summary["docs_empty"] = report.input.documents_empty;
   run->summary["docs_truncated"] = report.input.documents_truncated;
   run->summary["docs_dropped"] = report.input.documents_dropped;
@@ -175,7 +180,7 @@ int Run(const PackOptions& options, ToolRun* run) {
   }
   if (options.append && (inspect || options.repair)) {
     throw Error(
-        ErrorCode::kUsage, "--append", "goes on with a set by packing, and shards are read here", "",
+        ErrorCode::kUsage, "--append", "extends a set by packing, and shards are read here", "",
         options.repair ? "save to a new -o, and give train both sets: --data once for each" : "leave it out");
   }
   if ((options.info || options.verify) && options.output != "-") {

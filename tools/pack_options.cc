@@ -11,7 +11,8 @@ const ToolInfo& PackInfo() {
       .name = "pack",
       .summary = "pack token streams into shards of equally long chunks",
       .text = ParseToolText(kPackText),
-      .see_also = {"pretokenize(1)", "train(1)", "trainwright-token-stream(5)", "trainwright-shard(5)"},
+      .see_also = {"pretokenize(1)", "train(1)", "trainwright-token-stream(5)", "trainwright-shard(5)",
+                   "trainwright-glossary(7)"},
   };
   return info;
 }
@@ -26,6 +27,10 @@ void DefineInputOptions(CLI::App& app, PackOptions* options) {
   app.add_option("-o,--output", options->output,
                  "Where the shards go: a folder (DIR/), a file, or - for standard output. See OUTPUT.")
       ->type_name("FILE");
+  AddChoice(app, "--on-error", &options->skip_corrupt, {{"fail", false}, {"skip", true}},
+            "What to do with a corrupt INPUT. fail ends the run; skip reads every file to its end before "
+            "packing, and leaves out those that are cut or corrupt, with a warning.")
+      ->type_name("ACTION");
   app.add_flag("-f,--force", options->force, "Write binary data even to a terminal.");
   app.add_option("--threads", options->threads,
                  "Threads that compress, 0 for one a CPU. The bytes written do not depend on it.")
@@ -53,11 +58,11 @@ void DefineImportOptions(CLI::App& app, PackOptions* options) {
       ->type_name("FILE")
       ->group(group);
   app.add_option("--vocab", options->vocab,
-                 "Ids of the vocabulary, where nothing else tells; 0 is not known.")
+                 "Ids of the vocabulary, where nothing else says it; 0 is not known.")
       ->type_name("N")
       ->check(CLI::Range(0u, 1u << 31))
       ->group(group);
-  app.add_option("--eot", options->eot, "Id that stands between documents, or none.")
+  app.add_option("--eot", options->eot, "Id that separates documents, or none.")
       ->type_name("ID|none")
       ->group(group);
 }
@@ -85,13 +90,20 @@ void DefinePackingOptions(CLI::App& app, PackOptions* options) {
             "for sft and contrastive ones. See PACKING MODES and CONVERSATIONS.")
       ->type_name("POLICY")
       ->group(group);
+  app.add_option("--stride", options->stride,
+                 "Tokens from the beginning of a window to that of the next, where --overflow split cuts a "
+                 "long document: 512 with --chunk 1024 has each window repeat half of the one before. 0 "
+                 "repeats nothing. See PACKING MODES.")
+      ->type_name("N")
+      ->check(CLI::Range(0u, 1u << 24))
+      ->group(group);
   app.add_option("--keep-answer", options->keep_answer,
                  "Predicted tokens that truncate leaves in a conversation at least, at the cost of its "
                  "beginning. 0 always keeps the beginning. See CONVERSATIONS.")
       ->type_name("N")
       ->group(group);
   app.add_option("--window", options->window,
-                 "Tokens that bestfit looks at together, at least one chunk's worth and at most 65,536 "
+                 "Tokens that bestfit considers together, at least one chunk's worth and at most 65,536 "
                  "documents. 4 bytes of memory each.")
       ->type_name("N")
       ->check(CLI::Range(uint64_t{1}, uint64_t{1} << 40))
@@ -113,7 +125,7 @@ void DefineWritingOptions(CLI::App& app, PackOptions* options) {
       ->type_name("SIZE")
       ->group(group);
   app.add_flag("--append", options->append,
-               "Put the shards behind the finished set that the folder -o holds. See OUTPUT.")
+               "Put the shards after the finished set that the folder -o holds. See OUTPUT.")
       ->group(group);
 }
 
@@ -127,7 +139,7 @@ void DefineLookingOptions(CLI::App& app, PackOptions* options) {
           ->group(group);
   CLI::Option* cat = app.add_flag("--cat", options->cat,
                                   "Print the text of the shards in stored order. Each document, or part of "
-                                  "one, has a newline behind it.")
+                                  "one, has a newline after it.")
                          ->group(group);
   CLI::Option* repair =
       app.add_flag("--repair", options->repair,

@@ -16,11 +16,13 @@ namespace trainwright {
 struct PackOptions {
   std::vector<std::string> inputs;  ///< empty: standard input
   std::string output = "-";
+  bool skip_corrupt = false;
   bool force = false;
   uint32_t chunk = 32768;
   PackMode mode = PackMode::kBestFit;
   std::optional<OverflowPolicy> overflow;  ///< nullopt: by the kind of records
   uint64_t keep_answer = 20;
+  uint32_t stride = 0;  ///< 0: windows of long documents do not overlap
   uint64_t window = uint64_t{1} << 24;
   int level = 3;
   bool remap = false;

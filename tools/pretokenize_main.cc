@@ -11,6 +11,7 @@
 #include "lib/documents/decode_job.h"
 #include "lib/documents/input_files.h"
 #include "lib/documents/input_slice.h"
+#include "lib/documents/line_ranges.h"
 #include "lib/documents/pretokenize_folder_job.h"
 #include "lib/documents/pretokenize_job.h"
 #include "lib/formats/token_stream_set.h"
@@ -112,7 +113,7 @@ void PlanRecords(const PretokenizeOptions& options, PretokenizeJobOptions* job) 
   refuse("--key", !options.keys.empty(),
          options.records == "sft" ? "--prompt-key and --response-key name the keys"
                                   : "contrastive records have \"query\", \"pos\" and \"neg\"");
-  refuse("--eos", options.eos, "the template's {eos} is an end mark");
+  refuse("--eos", options.eos, "the template's {eos} is EOS");
   refuse("--no-eos", options.no_eos, "a template without {eos} writes none");
   if (options.records == "contrastive") {
     job->records = RecordKind::kContrastive;
@@ -142,6 +143,13 @@ PretokenizeJobOptions PlanJob(const PretokenizeOptions& options) {
     if (options.limit > 0)
       throw UsageError("--limit", "has no meaning with --slice", "leave one of them out");
     job.inputs = SliceOf(job.inputs, ParseInputSlice(options.slice));
+  }
+  if (!options.lines.empty()) {
+    if (!options.slice.empty())
+      throw UsageError("--lines", "has no meaning with --slice", "leave one of them out");
+    if (job.inputs.size() != 1)
+      throw UsageError("--lines", "counts the lines of one input, and there are several", "name one file");
+    job.inputs = LinesOf(job.inputs[0], ParseLineRanges(options.lines));
   }
   if (!options.keys.empty()) {
     if (options.format != "auto" && options.format != "jsonl" && options.format != "parquet") {
@@ -184,7 +192,8 @@ void Decode(const PretokenizeOptions& options, ToolRun* run) {
                                                           {"--key", !options.keys.empty()},
                                                           {"--format", options.format != "auto"},
                                                           {"--holdout", ParseShare(options.holdout) > 0},
-                                                          {"--slice", !options.slice.empty()}};
+                                                          {"--slice", !options.slice.empty()},
+                                                          {"--lines", !options.lines.empty()}};
   for (const auto& [flag, given] : without_meaning) {
     if (given) throw UsageError(flag, "has no meaning with --decode");
   }
@@ -209,6 +218,9 @@ int Run(const PretokenizeOptions& options, ToolRun* run) {
   if (to_folder && !options.slice.empty()) {
     throw UsageError("--slice", "has no meaning when the output is a folder",
                      "write the stream of each slice to a file of its own");
+  }
+  if (to_folder && !options.lines.empty()) {
+    throw UsageError("--lines", "has no meaning when the output is a folder", "name a file for the stream");
   }
   const PretokenizeJobOptions job = PlanJob(options);
   const PretokenizeReport report = to_folder ? RunPretokenizeToFolder(job, run->common.progress)

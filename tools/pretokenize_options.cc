@@ -11,7 +11,7 @@ const ToolInfo& PretokenizeInfo() {
       .name = "pretokenize",
       .summary = "turn text into a stream of token ids",
       .text = ParseToolText(kPretokenizeText),
-      .see_also = {"pack(1)", "train(1)", "trainwright-token-stream(5)"},
+      .see_also = {"pack(1)", "train(1)", "trainwright-token-stream(5)", "trainwright-glossary(7)"},
   };
   return info;
 }
@@ -34,11 +34,11 @@ void DefineInputOptions(CLI::App& app, PretokenizeOptions* options) {
          "document, numbered from 0 in each output, of conversations with \"loss_spans\":[[begin,end],...]; "
          "of contrastive records {\"doc\":0,\"query\":T,\"pos\":[T,...],\"neg\":[T,...]} with T "
          "{\"instruction_tokens\":0,\"ids\":[...]}. With --decode, jsonl is {\"doc\":0,\"text\":\"...\"}, of "
-         "conversations with \"segments\"; of contrastive records, texts are [what stands before it, text].")
+         "conversations with \"segments\"; of contrastive records, texts are [what comes before it, text].")
       ->type_name("FORM")
       ->check(CLI::IsMember({"tokens", "jsonl"}));
   app.add_flag("--decode", options->decode,
-               "Read token streams and write their text. Each document has a newline behind it; the "
+               "Read token streams and write their text. Each document has a newline after it; the "
                "tokenizer is the one that the stream carries, whatever --tokenizer says.");
   app.add_flag("-f,--force", options->force, "Write binary data even to a terminal.");
   app.add_option("--threads", options->threads,
@@ -58,10 +58,10 @@ void DefineTokenizingOptions(CLI::App& app, PretokenizeOptions* options) {
   app.add_flag("--bos", options->bos, "Put the tokenizer's BOS before each document.")->group(group);
   CLI::Option* eos =
       app.add_flag("--eos", options->eos,
-                   "Put the tokenizer's EOS behind each document. Without this option it is put there if "
+                   "Put the tokenizer's EOS after each document. Without this option it is added if "
                    "the tokenizer has one.")
           ->group(group);
-  app.add_flag("--no-eos", options->no_eos, "Put nothing behind documents.")->excludes(eos)->group(group);
+  app.add_flag("--no-eos", options->no_eos, "Put nothing after documents.")->excludes(eos)->group(group);
   app.add_option("--verify", options->verify,
                  "Encode every N-th document of each input, beginning with the first, another way, too, and "
                  "end the run with exit status 1 when an id differs; 0 for none. See VERIFICATION.")
@@ -79,6 +79,11 @@ void DefineReadingOptions(CLI::App& app, PretokenizeOptions* options) {
   app.add_option("--slice", options->slice,
                  "Read only part K of N of the inputs, counted from 1. See SLICES.")
       ->type_name("K/N")
+      ->group(group);
+  app.add_option("--lines", options->lines,
+                 "Read only these lines of the one input, or rows of a parquet file, counted from 1: 7, "
+                 "10-20, 500- for the rest, or several with commas between. See LINES BY NUMBER.")
+      ->type_name("LIST")
       ->group(group);
   app.add_option("--format", options->format, "What a document is. See INPUT FORMATS.")
       ->type_name("FORMAT")
@@ -106,7 +111,7 @@ void DefineReadingOptions(CLI::App& app, PretokenizeOptions* options) {
                  "Longest line or document that is read, at most 2GiB. In bytes, or as 64MiB or 1GB.")
       ->type_name("SIZE")
       ->group(group);
-  app.add_option("--limit", options->limit, "Stop after so many documents, 0 for no limit.")
+  app.add_option("--limit", options->limit, "Stop after this many documents, 0 for no limit.")
       ->type_name("N")
       ->group(group);
   app.add_option("--on-error", options->on_error,
@@ -128,7 +133,7 @@ void DefineConversationOptions(CLI::App& app, PretokenizeOptions* options) {
   app.add_option("--records", options->records,
                  "What a document is for. lm is text, all of which is predicted; sft is a conversation in "
                  "JSON, of which the answers are; contrastive is a query in JSON with texts that its vector "
-                 "shall be close to and far from. See CONVERSATIONS and CONTRASTIVE RECORDS.")
+                 "should be close to and far from. See CONVERSATIONS and CONTRASTIVE RECORDS.")
       ->type_name("KIND")
       ->check(CLI::IsMember({"lm", "sft", "contrastive"}))
       ->group(group);
@@ -159,7 +164,7 @@ void DefineContrastiveOptions(CLI::App& app, PretokenizeOptions* options) {
   const std::string group = "Contrastive records";
   app.add_option(
          "--query-max-tokens", options->query_max_tokens,
-         "Cut queries to so many tokens, instruction included, 0 for no limit. See CONTRASTIVE RECORDS.")
+         "Cut queries to this many tokens, instruction included, 0 for no limit. See CONTRASTIVE RECORDS.")
       ->type_name("N")
       ->group(group);
   app.add_option("--passage-max-tokens", options->passage_max_tokens, "Likewise for positives and negatives.")

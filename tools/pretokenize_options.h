@@ -12,7 +12,7 @@ namespace trainwright {
 
 struct PretokenizeOptions {
   std::vector<std::string> inputs;  ///< empty: standard input, unless there is a list
-  std::string files_from, slice;
+  std::string files_from, slice, lines;
   std::string output = "-";
   bool force = false;
   std::string to = "tokens";

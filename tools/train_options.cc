@@ -97,7 +97,8 @@ const ToolInfo& TrainInfo() {
       .summary = "train a language model on packed shards",
       .text = TrainText(),
       .see_also = {"pretokenize(1)", "pack(1)", "evaluate(1)", "generate(1)", "embed(1)",
-                   "trainwright-checkpoint(5)", "trainwright-sample-order(5)", "trainwright-metrics(5)"},
+                   "trainwright-checkpoint(5)", "trainwright-sample-order(5)", "trainwright-metrics(5)",
+                   "trainwright-glossary(7)"},
       .filter = false,
       .stdout_is_data = false,
       .tells_notices = false,
@@ -126,8 +127,8 @@ void DefineDataOptions(CLI::App& app, TrainSettings* settings) {
   const std::string group = "Input and output";
   AddPresetOptions(app, TrainPresets(), &settings->preset, group);
   app.add_option("--deepspeed", settings->deepspeed,
-                 "take the options that are not given from this JSON file of DeepSpeed; see DEEPSPEED FILES. "
-                 "Flags, environment and --config go before it")
+                 "take the options that are not given from this DeepSpeed JSON file; see DEEPSPEED FILES. "
+                 "Flags, environment and --config take precedence")
       ->type_name("FILE")
       ->group(group);
   app.add_option("--data", settings->data,
@@ -149,7 +150,7 @@ void DefineDataOptions(CLI::App& app, TrainSettings* settings) {
       ->group(group);
   app.add_option("--branch-from", settings->branch_from,
                  "begin a new run with weights, moments, options and place in the data of this run's newest "
-                 "checkpoint, or of that of a step; other options go before them; see RESUMING")
+                 "checkpoint, or of that of a step; other options take precedence; see RESUMING")
       ->type_name("RUN[@STEP]")
       ->group(group);
   app.add_flag("--allow-data-change", settings->allow_data_change,
@@ -165,8 +166,8 @@ void DefineEvaluationOptions(CLI::App& app, TrainSettings* settings) {
       ->type_name("FILE")
       ->group(group);
   app.add_option("--eval-split", settings->eval_split,
-                 "hold a share (0.05) or a number (200) of the documents of --data out of training, and "
-                 "evaluate on them; see HOLDING OUT")
+                 "hold out a share (0.05) or a number (200) of the documents of --data, and evaluate on "
+                 "them; see HOLDING OUT")
       ->type_name("SHARE|COUNT")
       ->excludes("--eval-data")
       ->group(group);
@@ -177,9 +178,10 @@ void DefineEvaluationOptions(CLI::App& app, TrainSettings* settings) {
          "--eval-every", settings->eval_every,
          "steps between evaluations; 0: only before and after (default: a tenth of the run, 10 to 500)")
       ->group(group);
-  app.add_option("--early-stop", settings->early_stop,
-                 "end the run, saved, once so many evaluations in turn were no better than the best before "
-                 "them (default: never)")
+  app.add_option(
+         "--early-stop", settings->early_stop,
+         "end the run, saved, once this many consecutive evaluations were no better than the best before "
+         "them (default: never)")
       ->type_name("PATIENCE")
       ->group(group);
   app.add_option("--eval-tokens", settings->eval_tokens,
@@ -195,7 +197,7 @@ void DefineSavingOptions(CLI::App& app, TrainSettings* settings) {
       ->type_name("N|TIME")
       ->group(group);
   app.add_option("--async-save", settings->async_save,
-                 "whether a thread of its own writes checkpoints, from a copy of weights and moments; auto: "
+                 "whether a background thread writes checkpoints, from a copy of weights and moments; auto: "
                  "on where memory has room for the copy and steps are left to train beside it")
       ->check(CLI::IsMember({"auto", "on", "off"}))
       ->group(group);
@@ -240,7 +242,7 @@ void DefineCopyOptions(CLI::App& app, TrainSettings* settings) {
       ->type_name("TIME")
       ->group(group);
   app.add_option("--copy-queue", settings->copy_queue,
-                 "checkpoints that may wait for their copies; beyond, the oldest gives way until the end")
+                 "checkpoints that may wait for their copies; beyond that, the oldest waits until the end")
       ->group(group);
   app.add_flag("--delete-after-copy", settings->delete_after_copy,
                "delete a checkpoint once its copy is verified (of a command: has ended with 0), but for the "
@@ -250,10 +252,9 @@ void DefineCopyOptions(CLI::App& app, TrainSettings* settings) {
 
 void DefineReportOptions(CLI::App& app, TrainSettings* settings) {
   const std::string group = "Input and output";
-  app.add_option(
-         "--log-every", settings->log_every,
-         "steps between step records in metrics.jsonl (default: 1 on a CPU; 10 on a GPU, where a look "
-         "at a step's numbers waits for the GPU)")
+  app.add_option("--log-every", settings->log_every,
+                 "steps between step records in metrics.jsonl (default: 1 on a CPU; 10 on a GPU, where "
+                 "reading a step's numbers waits for the GPU)")
       ->group(group);
   app.add_option("--profile", settings->profile,
                  "time the parts of N optimizer steps after the first two: a trace in profile/trace.json of "
@@ -261,7 +262,7 @@ void DefineReportOptions(CLI::App& app, TrainSettings* settings) {
       ->type_name("N")
       ->group(group);
   app.add_option("--report", settings->report,
-                 "make report.svg, report.html and training_metrics.json of a run directory anew from its "
+                 "make report.svg, report.html and training_metrics.json of a run directory again from its "
                  "metrics.jsonl, and nothing else")
       ->type_name("DIR")
       ->group(group);
@@ -347,9 +348,10 @@ void DefineAdapterOptions(CLI::App& app, TrainSettings* settings) {
          "keep the frozen matrices beside adapters in 4 bits: nf4 with double quantisation (default: none)")
       ->check(CLI::IsMember({"none", "nf4"}))
       ->group(group);
-  app.add_option("--adapter", settings->adapter,
-                 "go on with this adapter in peft's layout, with a new optimizer; its base is --init, or the "
-                 "folder that its adapter_config.json names")
+  app.add_option(
+         "--adapter", settings->adapter,
+         "continue training this adapter in peft's layout, with a new optimizer; its base is --init, or the "
+         "folder that its adapter_config.json names")
       ->type_name("DIR")
       ->group(group);
   app.add_option("--merge", settings->merge,
@@ -369,7 +371,8 @@ void DefinePrecisionOptions(CLI::App& app, TrainSettings* settings) {
                  "(default: no)")
       ->check(CLI::IsMember({"no", "bf16", "fp16", "auto"}))
       ->group("Model");
-  app.add_option("--seed", settings->seed, "of the initial weights and the order of the data (default: 0)")
+  app.add_option("--seed", settings->seed,
+                 "seed of the initial weights and the order of the data (default: 0)")
       ->group("Model");
 }
 
@@ -396,7 +399,7 @@ void DefineWatchOptions(CLI::App& app, TrainSettings* settings) {
                  "a loss diverges when three in a row exceed this many times its moving average")
       ->group(group);
   app.add_option("--cost-per-hour", settings->cost_per_hour,
-                 "price of an hour of this machine, in any currency: metrics and reports then tell the cost")
+                 "price of an hour of this machine, in any currency: metrics and reports then show the cost")
       ->check(CLI::NonNegativeNumber)
       ->group(group);
 }
@@ -416,11 +419,10 @@ void DefineStepOptions(CLI::App& app, TrainSettings* settings) {
          "--seq", settings->seq,
          "most tokens in a sample; longer documents are split (default: the model's context, at most 2048)")
       ->group(group);
-  app.add_option(
-         "--tbptt", settings->tbptt,
-         "tokens of a micro-batch that are computed at once, in the memory of so many: the state is "
-         "carried on, the gradient is not. Of models that have a state (ten); see MEMORY (default: 0, "
-         "all of them)")
+  app.add_option("--tbptt", settings->tbptt,
+                 "tokens of a micro-batch that are computed at once, in the memory of that many (truncated "
+                 "backpropagation through time): the state is carried over, the gradient is not. Of models "
+                 "that have a state (ten); see MEMORY (default: 0, all of them)")
       ->type_name("N")
       ->group(group);
 }
@@ -447,7 +449,7 @@ void DefineScheduleOptions(CLI::App& app, TrainSettings* settings) {
       ->group(group);
   app.add_flag("--replan-schedule", settings->replan_schedule,
                "with --resume and a greater length, let the steps to come follow the schedule of the longer "
-               "run; constant and wsd need no such leave")
+               "run; constant and wsd do not need this")
       ->group(group);
   app.add_flag("--cycle-momentum", settings->cycle_momentum,
                "with one-cycle, move beta1 from 0.95 to 0.85 and back, against the learning rate")
@@ -456,11 +458,11 @@ void DefineScheduleOptions(CLI::App& app, TrainSettings* settings) {
 
 void DefineAdamOptions(CLI::App& app, TrainSettings* settings) {
   const std::string group = "Optimizer";
-  app.add_option("--optimizer", settings->optimizer, "what updates the weights (default: adamw)")
+  app.add_option("--optimizer", settings->optimizer, "optimizer (default: adamw)")
       ->check(CLI::IsMember(NamesOf(BuiltInOptimizerDescriptions())))
       ->group(group);
   app.add_option("--optimizer-option", settings->optimizer_options,
-                 "an option that only the optimizer has; may be given again (adamw has none)")
+                 "an option that only the optimizer has; may be repeated (adamw has none)")
       ->type_name("NAME=VALUE")
       ->group(group);
   app.add_option("--beta1", settings->beta1, "AdamW's decay of the first moment (default: 0.9)")
@@ -484,27 +486,28 @@ void DefineLossOptions(CLI::App& app, TrainSettings* settings) {
   const std::string group = "Loss";
   app.add_option(
          "--objective", settings->objective,
-         "what is learnt. lm: to predict every token; sft: to predict of conversations (pretokenize "
+         "training objective. lm: to predict every token; sft: to predict of conversations (pretokenize "
          "--records sft) what --loss-on says; grit: to embed texts (pretokenize --records contrastive), to "
          "predict them, or both; auto: grit if contrastive records are among the data, sft if it holds "
          "conversations, else lm")
       ->check(CLI::IsMember(NamesOf(BuiltInObjectiveDescriptions(), {"auto"})))
       ->group(group);
   app.add_option("--objective-option", settings->objective_options,
-                 "an option that only the objective has; may be given again (lm and sft have none, those of "
+                 "an option that only the objective has; may be repeated (lm and sft have none, those of "
                  "grit have flags of their own)")
       ->type_name("NAME=VALUE")
       ->group(group);
-  app.add_option("--loss-on", settings->loss_on,
-                 "with --objective sft: assistant for the answers and the marks that end them, all for every "
-                 "token (default: assistant)")
+  app.add_option(
+         "--loss-on", settings->loss_on,
+         "with --objective sft: assistant for the answers and their end-of-turn tokens, all for every "
+         "token (default: assistant)")
       ->check(CLI::IsMember({"assistant", "all"}))
       ->group(group);
   app.add_option("--z-loss", settings->z_loss,
                  "adds this times log^2 Z to the loss of a label, Z the softmax's denominator (default: 0)")
       ->group(group);
   app.add_option("--label-smoothing", settings->label_smoothing,
-                 "share of a label's weight that all tokens get evenly (default: 0)")
+                 "share of a label's probability that is spread evenly over all tokens (default: 0)")
       ->group(group);
 }
 
@@ -527,23 +530,23 @@ void DefineLoaderOptions(CLI::App& app, TrainSettings* settings) {
                  "and size of the data")
       ->group(group);
   app.add_option("--prefetch", settings->prefetch,
-                 "windows of 64 chunks under way or ready, a worker (default: 1 on a CPU, 2 on a GPU)")
+                 "windows of 64 chunks in flight or ready per worker (default: 1 on a CPU, 2 on a GPU)")
       ->group(group);
   app.add_option("--pin", settings->pin,
-                 "whether micro-batches go to a GPU through pinned memory, which is not waited for; no "
-                 "effect on a CPU")
+                 "whether micro-batches are copied to a GPU asynchronously, through pinned memory; no effect "
+                 "on a CPU")
       ->check(CLI::IsMember({"auto", "on", "off"}))
       ->group(group);
   app.add_flag("--drop-last", settings->drop_last,
-               "skip the samples left of an epoch that do not fill a step, so that no step mixes two epochs")
+               "skip the last samples of an epoch that do not fill a step, so that no step mixes two epochs")
       ->group(group);
   app.add_option("--packing", settings->packing,
                  "off: each sample is one document, or a piece of one longer than --seq; on: as many as fit "
-                 "lie end to end, and attend to themselves alone (default: on)")
+                 "are packed end to end, and each attends to itself alone (default: on)")
       ->check(CLI::IsMember({"on", "off"}))
       ->group(group);
   app.add_flag("--group-by-length", settings->group_by_length,
-               "samples of about one length come together, in groups of 64 within a window of the data; an "
+               "samples of similar length come together, in groups of 64 within a window of the data; an "
                "epoch has the same samples")
       ->group(group);
   app.add_option(
@@ -557,12 +560,12 @@ void DefineLoaderOptions(CLI::App& app, TrainSettings* settings) {
       ->type_name("SIZE")
       ->group(group);
   app.add_option("--skip-bad-chunks", settings->skip_bad_chunks,
-                 "train on when up to so many chunks cannot be read: others take their places")
+                 "train on when up to this many chunks cannot be read: others take their places")
       ->type_name("N")
       ->group(group);
   app.add_option("--data-timeout", settings->data_timeout_s,
-                 "seconds to wait for data that --workers read, before the run ends and says which chunk "
-                 "does not come; 0: without end")
+                 "seconds to wait for data that --workers read before the run ends and names the chunk that "
+                 "does not arrive; 0: no limit")
       ->check(CLI::Range(0.0, 1e9))
       ->type_name("SECONDS")
       ->group(group);
@@ -570,13 +573,13 @@ void DefineLoaderOptions(CLI::App& app, TrainSettings* settings) {
 
 void DefineInsteadOptions(CLI::App& app, TrainSettings* settings) {
   app.add_flag("--dry-run", settings->dry_run,
-               "tell memory, steps, tokens, time and disk of the run by running one micro-batch, and stop")
+               "report memory, steps, tokens, time and disk of the run by running one micro-batch, and stop")
       ->group("Instead of training");
   app.add_flag("--explain", settings->explain, "print every option, its value, who gave it and why, and stop")
       ->group("Instead of training");
   CLI::Option* const status =
       app.add_option("--status", settings->status,
-                     "tell what has become of a run: exit status 0 complete, 1 not complete, 3 damaged, 4 no "
+                     "report the state of a run: exit status 0 complete, 1 not complete, 3 damaged, 4 no "
                      "run there; see COMPLETE RUNS")
           ->type_name("DIR")
           ->group("Instead of training");
@@ -587,9 +590,10 @@ void DefineInsteadOptions(CLI::App& app, TrainSettings* settings) {
 
 void DefineWorldOptions(CLI::App& app, TrainSettings* settings) {
   const std::string group = "Ranks on paper";
-  app.add_option("--world", settings->world,
-                 "with --dry-run, tell bytes, time and memory of a rank for so many ranks that are not here; "
-                 "see PARALLELISM")
+  app.add_option(
+         "--world", settings->world,
+         "with --dry-run, estimate bytes, time and memory of a rank for this many ranks that are not here; "
+         "see PARALLELISM")
       ->type_name("N,N,...")
       ->group(group);
   app.add_option(
@@ -597,13 +601,12 @@ void DefineWorldOptions(CLI::App& app, TrainSettings* settings) {
          "with --world: what a rank sends and receives at once, in bytes or bits a second: 50GB, 400Gbit")
       ->type_name("RATE")
       ->group(group);
-  app.add_option("--latency", settings->latency, "with --world: what a message takes besides (default: 20us)")
+  app.add_option("--latency", settings->latency, "with --world: latency of a message (default: 20us)")
       ->type_name("TIME")
       ->group(group);
-  app.add_option(
-         "--device-tflops", settings->device_tflops,
-         "with --world: rate that a rank computes at, in 1e12 operations a second (default: as measured "
-         "here)")
+  app.add_option("--device-tflops", settings->device_tflops,
+                 "with --world: compute rate of a rank in 1e12 operations a second (default: as measured "
+                 "here)")
       ->check(CLI::PositiveNumber)
       ->group(group);
   app.add_option("--device-memory", settings->device_memory,
@@ -614,34 +617,36 @@ void DefineWorldOptions(CLI::App& app, TrainSettings* settings) {
 
 void DefineMemoryOptions(CLI::App& app, TrainSettings* settings) {
   const std::string group = "Memory";
-  app.add_flag("--auto-oom", settings->auto_oom,
-               "where memory runs out, halve the micro-batch, accumulate over twice as many, and go on with "
-               "the same samples a step")
+  app.add_flag(
+         "--auto-oom", settings->auto_oom,
+         "where memory runs out, halve the micro-batch, accumulate over twice as many, and continue with "
+         "the same samples a step")
       ->group(group);
   app.add_flag("--find-batch", settings->find_batch,
                "measure, for at most about 20 s, the smallest --batch that trains about as fast as any that "
-               "fits; with --batch or --accum a step keeps its number of samples")
+               "fits; with --batch or --accum a step keeps its number of samples, else --accum makes it 16 "
+               "at least")
       ->group(group);
   app.add_option("--mem-fraction", settings->mem_fraction,
-                 "fail, with status 5, what would take more than this share of the memory that is available "
-                 "at the start; of a GPU, of its whole memory")
+                 "fail with status 5 when more than this share of the memory that is available at the start "
+                 "would be used; of a GPU, of its total memory")
       ->type_name("F")
       ->group(group);
   app.add_option("--empty-cache-every", settings->empty_cache_every,
-                 "every N steps give other programs the GPU memory that torch keeps free, and wait for it "
-                 "again in the next step; 0: never")
+                 "every N steps release the GPU memory that torch caches, and allocate it again in the next "
+                 "step; 0: never")
       ->type_name("N")
       ->group("Memory");
   app.add_option("--checkpoint-activations", settings->checkpoint_activations,
-                 "what of the layers' activations is computed again in the backward pass instead of kept: "
+                 "which activations of the layers are recomputed in the backward pass instead of kept. "
                  "least: the outputs of norms; no: those of SwiGLU or GELU, too; selective: the inner "
                  "activations of the MLP; full: all but the layers' inputs")
       ->check(CLI::IsMember({"least", "no", "selective", "full"}))
       ->group(group);
   app.add_option("--offload", settings->offload,
-                 "what waits in pinned host memory (GPU) or in a file (CPU) until it is needed. activations: "
-                 "what the layers keep for the backward pass; gradients: those of the layers that are not "
-                 "worked on; all: both")
+                 "what is offloaded to pinned host memory (GPU) or to a file (CPU) until it is needed. "
+                 "activations: what the layers keep for the backward pass; gradients: those of the layers "
+                 "that are not being computed; all: both")
       ->check(CLI::IsMember({"no", "activations", "gradients", "all"}))
       ->group(group);
   app.add_option("--offload-dir", settings->offload_dir,
@@ -653,18 +658,17 @@ void DefineMemoryOptions(CLI::App& app, TrainSettings* settings) {
 void DefineDeviceOptions(CLI::App& app, TrainSettings* settings) {
   AddDeviceOptions(app, "Device", &settings->device, &settings->attn_backend, &settings->threads);
   app.add_option("--tf32", settings->tf32,
-                 "on: a GPU's products of fp32 (--mixed-precision no) round their inputs to TF32, 10 bits of "
+                 "on: a GPU's fp32 GEMMs (--mixed-precision no) round their inputs to TF32, 10 bits of "
                  "mantissa, and are faster; off: fp32 is fp32")
       ->check(CLI::IsMember({"on", "off"}))
       ->group("Device");
   app.add_flag("--deterministic", settings->deterministic,
-               "take only algorithms of a GPU that give the same bits on every run, and end where one is "
-               "lacking; on a CPU runs are equal bit for bit anyway")
+               "use only deterministic GPU algorithms, and fail where there is none; on a CPU runs are equal "
+               "bit for bit anyway")
       ->group("Device");
-  app.add_option(
-         "--alloc-conf", settings->alloc_conf,
-         "how torch's allocator of GPU memory works, in place of the variable PYTORCH_CUDA_ALLOC_CONF, "
-         "in whose words: expandable_segments:True,max_split_size_mb:512")
+  app.add_option("--alloc-conf", settings->alloc_conf,
+                 "settings of torch's GPU memory allocator, in place of the variable PYTORCH_CUDA_ALLOC_CONF "
+                 "and in its syntax: expandable_segments:True,max_split_size_mb:512")
       ->type_name("CONF")
       ->group("Device");
   app.add_option("--peak-tflops", settings->peak_tflops,
@@ -683,17 +687,18 @@ void DefineRankOptions(CLI::App& app, TrainSettings* settings) {
       ->type_name("N")
       ->group(group);
   app.add_option("--zero", settings->zero,
-                 "what of the state each process keeps only its part of. 0: nothing; 1: moments and masters; "
-                 "2: gradients, too (default: 0)")
+                 "what is sharded over the processes. 0: nothing; 1: moments and master weights; 2: "
+                 "gradients, too (default: 0)")
       ->type_name("STAGE")
       ->group(group);
   app.add_option("--zero-accum", settings->zero_accum,
-                 "with --zero 2 and --accum: give the gradients of each micro-batch away (reduce), or keep a "
-                 "whole buffer that adds them up (default: reduce)")
+                 "with --zero 2 and --accum: reduce the gradients to their owners after each micro-batch "
+                 "(reduce), or accumulate them in a full buffer first (keep) (default: reduce)")
       ->check(CLI::IsMember({"reduce", "keep"}))
       ->group(group);
   app.add_option("--ddp-bucket-mb", settings->ddp_bucket_mb,
-                 "MiB of gradients that the processes add up at once, beside the backward pass")
+                 "MiB of gradients in a bucket, which the processes reduce at once, overlapped with the "
+                 "backward pass")
       ->type_name("MB")
       ->group(group);
 }

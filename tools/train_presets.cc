@@ -166,7 +166,7 @@ std::vector<OptionPreset> RftPresets() {
                   "model-only saves",
        .notes = std::string("Its 64 samples a step are twice the baseline's 32, so compare the two at equal "
                             "samples. On some 900 examples 3 epochs are 43 steps: the warm-up of 50 does not "
-                            "end within them, which train tells. ") +
+                            "end within them, which train warns of. ") +
                 kNotOptions,
        .values = RftOptimised()},
       {.name = "rft-conservative",

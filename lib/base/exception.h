@@ -7,7 +7,7 @@
 
 namespace trainwright {
 
-/// An Error as it is; of others what their kind and the first line of their message tell. What tells of
+/// An Error as it is; of others what their kind and the first line of their message report. What is about
 /// memory in LibTorch's exceptions is found before (lib/device/memory_error.h); their other lines are a stack
 /// trace.
 /// \param failure not null

@@ -8,7 +8,7 @@ namespace trainwright {
 
 struct HostFacts {
   std::string name;    ///< host name
-  std::string cpu;     ///< model name of the processor; empty where the kernel does not tell
+  std::string cpu;     ///< model name of the processor; empty where the kernel does not report
   int processors = 0;  ///< that this process may run on
   int64_t memory_bytes = 0;
   std::string kernel;    ///< "Linux 6.1.0"

@@ -8,7 +8,7 @@
 namespace trainwright {
 
 enum class ProfilePart : uint8_t {
-  kGemm,        ///< matrix products, those of the loss head among them
+  kGemm,        ///< GEMMs, those of the loss head among them
   kAttention,   ///< scores, softmax and their products
   kScan,        ///< recurrences and convolutions along a sample
   kNorm,        ///< normalisation, with the residual sum that is fused into it

@@ -1,4 +1,4 @@
-/// What people read of a bench run: a table, a picture, a page.
+/// What people read of a bench run: a table, a plot, a page.
 #pragma once
 
 #include <string>

@@ -10,6 +10,7 @@
 #include "lib/base/signals.h"
 #include "lib/base/units.h"
 #include "lib/bench/comparison.h"
+#include "lib/bench/guide_models.h"
 #include "lib/bench/measurement.h"
 #include "lib/bench/run_figures.h"
 #include "lib/bench/statistics.h"
@@ -42,7 +43,7 @@ void JudgeAlone(const Claim& claim, const Measurement& measurement, Answer* answ
   }
   if (values.empty()) {
     answer->verdict = kNotTestable;
-    answer->note = std::string("no run tells a ") + claim.metric;
+    answer->note = std::string("no run reports a ") + claim.metric;
     return;
   }
   const auto [low, high] = std::minmax_element(values.begin(), values.end());
@@ -51,13 +52,20 @@ void JudgeAlone(const Claim& claim, const Measurement& measurement, Answer* answ
   answer->measured = FormatCount(Median(values));
 }
 
-Answer MeasureClaim(const Claim& claim, const ClaimsWorkplace& workplace, double budget_s, int processors) {
+MeasurementOptions OptionsAt(ClaimScale scale) {
   MeasurementOptions options;
-  options.command.timeout_s = 600;
+  options.command.timeout_s = scale == ClaimScale::kGuide ? 3600 : 600;
   options.compare_output = false;
   options.min_rounds = 3;
+  // Such a run is long enough to warm up by itself.
+  if (scale == ClaimScale::kGuide) options.warmup_rounds = 0;
+  return options;
+}
+
+Answer MeasureClaim(const Claim& claim, const ClaimsWorkplace& workplace, ClaimScale scale, double budget_s,
+                    const std::string& metric, int processors) {
+  MeasurementOptions options = OptionsAt(scale);
   options.budget_s = budget_s;
-  const std::string metric = claim.metric;
   const bool whole_run = metric == kWholeRunMetric;
   options.metrics = {.names = MetricsOfFigures(),
                      .file = "{dir}/run/metrics.jsonl",
@@ -66,8 +74,9 @@ Answer MeasureClaim(const Claim& claim, const ClaimsWorkplace& workplace, double
   if (metric != kMemoryMetric && !whole_run) options.metrics.names.push_back(metric);
   const std::string decisive = whole_run ? "wall_s" : metric;
   std::vector<Variant> variants;
-  if (!claim.absolute) variants.push_back({"before", workplace.Train(claim.before, claim.data), ""});
-  variants.push_back({"after", workplace.Train(claim.after, claim.data), ""});
+  if (!claim.absolute)
+    variants.push_back({"before", workplace.Train(claim.before, claim.data, claim.guide), ""});
+  variants.push_back({"after", workplace.Train(claim.after, claim.data, claim.guide), ""});
   const Measurement measurement = Measure(variants, options, [](const Measurement&) { return false; });
   Answer answer;
   for (size_t variant = 0; variant < variants.size(); ++variant) {
@@ -80,7 +89,7 @@ Answer MeasureClaim(const Claim& claim, const ClaimsWorkplace& workplace, double
   const auto comparison = Compare(measurement, 0, 1, decisive, {});
   if (!comparison) {
     answer.verdict = kNotTestable;
-    answer.note = "not every run tells a " + decisive + " above 0";
+    answer.note = "not every run reports a " + decisive + " above 0";
     return answer;
   }
   // Of a whole run the time stands for its tokens, the same on both sides.
@@ -98,8 +107,8 @@ Answer MeasureClaim(const Claim& claim, const ClaimsWorkplace& workplace, double
   return answer;
 }
 
-Answer AnswerTo(const Claim& claim, const ClaimsWorkplace& workplace, double budget_s, bool gpu,
-                int processors) {
+Answer AnswerTo(const Claim& claim, const ClaimsWorkplace& workplace, ClaimScale scale, double budget_s,
+                bool gpu, int processors) {
   Answer answer;
   if (const Unmeasured why = WhyUnmeasured(claim, workplace.help(), gpu); !why.verdict.empty()) {
     answer.verdict = why.verdict;
@@ -113,7 +122,7 @@ Answer AnswerTo(const Claim& claim, const ClaimsWorkplace& workplace, double bud
     return answer;
   }
   try {
-    return MeasureClaim(claim, workplace, budget_s, processors);
+    return MeasureClaim(claim, workplace, scale, budget_s, DecisiveMetric(claim, gpu), processors);
   } catch (const Error& error) {
     ThrowIfStopped();
     answer.verdict = kNotMet;
@@ -156,21 +165,23 @@ void AddVariants(const Claim& claim, const Answer& answer, Table* table, nlohman
 }
 
 /// The table and JSON of single runs; a failing one is reported and the rest goes on.
-void RunSuite(const std::vector<SuiteCase>& suite, const ClaimsWorkplace& workplace, ClaimsResult* result) {
+void RunSuite(const std::vector<SuiteCase>& suite, const ClaimsWorkplace& workplace, ClaimScale scale,
+              ClaimsResult* result) {
   Table table({"suite", "flags", "tokens/s", "s a step", "peak memory", "samples a step"});
   nlohmann::ordered_json rows = nlohmann::ordered_json::array();
+  const int64_t rounds = scale == ClaimScale::kGuide ? 1 : 2;
   const MeasurementOptions options{
-      .command = {.timeout_s = 600},
+      .command = OptionsAt(scale).command,
       .metrics = {{kSpeedMetric, "step_time_s", "effective_batch"}, "{dir}/run/metrics.jsonl", kWarmingSteps},
       .warmup_rounds = 0,
-      .min_rounds = 2,
-      .max_rounds = 2,
+      .min_rounds = rounds,
+      .max_rounds = rounds,
       .compare_output = false};
   for (const SuiteCase& suite_case : suite) {
     try {
       const Measurement measurement =
-          Measure({{"case", workplace.Train(suite_case.flags, suite_case.data), ""}}, options,
-                  [](const Measurement&) { return true; });
+          Measure({{"case", workplace.Train(suite_case.flags, suite_case.data, suite_case.guide), ""}},
+                  options, [](const Measurement&) { return true; });
       const auto median = [&](const std::string& metric) {
         std::vector<double> values;
         for (const Round& round : measurement.rounds) {
@@ -199,6 +210,17 @@ void RunSuite(const std::vector<SuiteCase>& suite, const ClaimsWorkplace& workpl
   }
   result->text += "\n" + table.ToString();
   result->json["suite"] = rows;
+}
+
+/// What the runs of a table train.
+std::string DescribeRuns(bool contrastive, bool long_document, ClaimScale scale) {
+  if (scale == ClaimScale::kGuide) {
+    return "train with the models, batches and lengths that the guide names, " + std::to_string(kGuideSteps) +
+           " steps unless the flags say otherwise";
+  }
+  if (long_document) return "train with a recurrent model of 0.7M parameters, 4 steps of 8,192 tokens";
+  if (contrastive) return "train --model llama-1m, 12 steps of 16 queries";
+  return "train --model llama-1m, 12 steps of 2 samples of 256 tokens";
 }
 
 SystemClaims ClaimsOfSystem(const std::string& system) {
@@ -245,7 +267,21 @@ Unmeasured WhyUnmeasured(const Claim& claim, const std::string& help, bool gpu) 
   return {note.empty() ? "" : "not met", note};
 }
 
-ClaimsResult CheckClaims(const std::string& system, double budget_s, ProgressMode progress_mode) {
+bool NamesSizes(const std::string& system) {
+  const std::vector<Claim> claims = ClaimsOf(system);
+  return std::any_of(claims.begin(), claims.end(), [](const Claim& claim) { return *claim.guide != 0; });
+}
+
+std::string DecisiveMetric(const Claim& claim, bool gpu) {
+  return gpu && claim.metric == std::string(kMemoryMetric) ? "final:max_device_memory_bytes" : claim.metric;
+}
+
+ClaimsResult CheckClaims(const std::string& system, ClaimScale scale, double budget_s,
+                         ProgressMode progress_mode) {
+  if (scale == ClaimScale::kGuide && !NamesSizes(system)) {
+    throw Error(ErrorCode::kUsage, "--claims-size guide", "the guide of " + system + " names no sizes", "",
+                "refocused and rft do");
+  }
   const SystemClaims of_system = ClaimsOfSystem(system);
   const std::vector<Claim>& claims = of_system.claims;
   TRAINWRIGHT_CHECK(!claims.empty());
@@ -259,7 +295,7 @@ ClaimsResult CheckClaims(const std::string& system, double budget_s, ProgressMod
                        [data](const Claim& claim) { return claim.data == data; });
   };
   const bool contrastive = reads(ClaimData::kContrastive), long_document = reads(ClaimData::kLong);
-  const ClaimsWorkplace workplace(contrastive, long_document);
+  const ClaimsWorkplace workplace(contrastive, long_document, scale);
   Progress progress(progress_mode, "claims", claims.size(), "claims", /*plain_lines=*/true);
   const std::string column = std::to_string(host.processors) + (gpu ? " CPUs, GPU" : " CPUs");
   Table table({"claim", "claimed", "measured", "95 % interval", "hardware", "verdict", ""});
@@ -268,12 +304,13 @@ ClaimsResult CheckClaims(const std::string& system, double budget_s, ProgressMod
   nlohmann::ordered_json rows = nlohmann::ordered_json::array(), variant_rows = rows;
   std::vector<std::string> verdicts;
   const auto measure = [&](const Claim& claim) {
-    const Answer answer = AnswerTo(claim, workplace, budget_s, gpu, std::max(1, host.processors));
+    const Answer answer = AnswerTo(claim, workplace, scale, budget_s, gpu, std::max(1, host.processors));
     AddVariants(claim, answer, &variants, &variant_rows);
     table.AddRow({claim.text, ClaimedText(claim), answer.measured, answer.interval, column, answer.verdict,
                   answer.note});
     rows.push_back({{"claim", claim.text},
-                    {"metric", claim.metric},
+                    {"metric", DecisiveMetric(claim, gpu)},
+                    {"guide", scale == ClaimScale::kGuide ? claim.guide : ""},
                     {claim.absolute ? "claimed" : "claimed_ratio", claim.ratio},
                     {"before", claim.before},
                     {"after", claim.after},
@@ -291,16 +328,12 @@ ClaimsResult CheckClaims(const std::string& system, double budget_s, ProgressMod
   });
   result.json = {{"schema", "trainwright.claims/1"}, {"system", system}, {"hardware", hardware},
                  {"load_1min", host.load_1min},      {"claims", rows},   {"variants", variant_rows}};
-  result.text = hardware + "; " +
-                (long_document ? "train with a recurrent model of 0.7M parameters, 4 steps of 8,192 tokens"
-                 : contrastive ? "train --model llama-1m, 12 steps of 16 queries"
-                               : "train --model llama-1m, 12 steps of 2 samples of 256 tokens") +
-                "\n\n" + table.ToString();
+  result.text = hardware + "; " + DescribeRuns(contrastive, long_document, scale) + "\n\n" + table.ToString();
   if (!variant_rows.empty()) result.text += "\n" + variants.ToString();
   result.exit_status = StatusOfClaims(verdicts);
   if (result.stopped == nullptr) {
     result.stopped = UntilStopped([&] {
-      if (!of_system.suite.empty()) RunSuite(of_system.suite, workplace, &result);
+      if (!of_system.suite.empty()) RunSuite(of_system.suite, workplace, scale, &result);
       if (of_system.add_tables != nullptr) of_system.add_tables(workplace, budget_s, &result);
     });
   }

@@ -5,7 +5,7 @@
 /// by its own time, memory by its peak, the whole by the time of a run. An interval that holds what is
 /// claimed decides nothing. A lever that the tools lack is reported as absent by its flag and counts as not
 /// met; what needs a GPU that is not here is not testable, whatever the tools have; of a quantity that no run
-/// tells, or that is 0, nothing can be said.
+/// reports, or that is 0, nothing can be said.
 #pragma once
 
 #include <exception>
@@ -33,7 +33,10 @@ struct Claim {
   bool needs_gpu;
   ClaimData data = ClaimData::kText;
   bool absolute = false;  ///< there is no `before` ("")
-  bool cost = false;      ///< it tells what a lever costs at most: its ratio lies on the other side of 1
+  bool cost = false;      ///< it says what a lever costs at most: its ratio lies on the other side of 1
+  /// Flags of the run that the guide describes, before those of `before` and `after`: its model ("{NAME}" of
+  /// GuideModels or a shape of train's), batch and length. "": the guide names none.
+  const char* guide = "";
 };
 
 /// Every claim of a system, in the order of its guide; empty for an unknown one.
@@ -48,7 +51,7 @@ struct Unmeasured {
   std::string note;
 };
 
-/// As far as train's help text and the machine tell.
+/// As far as train's help text and the machine say.
 Unmeasured WhyUnmeasured(const Claim& claim, const std::string& help, bool gpu);
 
 struct ClaimsResult {
@@ -66,10 +69,17 @@ std::string VerdictOfClaim(bool higher_is_better, double low, double high, doubl
 /// 0 when every claim is met, 1 when one is not, and 7 when that cannot be said of one.
 int StatusOfClaims(const std::vector<std::string>& verdicts);
 
+/// Whether a system's guide names the sizes of what it claims.
+bool NamesSizes(const std::string& system);
+
+/// The metric that decides a claim: peak memory is the device's where there is a GPU.
+std::string DecisiveMetric(const Claim& claim, bool gpu);
+
 /// Measures with the `train`, `pretokenize` and `pack` that lie beside this program, or else in PATH; some
 /// seconds to half a minute a claim.
 /// \param budget_s of measuring for each claim, but at least three rounds are run
-/// \throws Error{kBadInput} when these do not run
-ClaimsResult CheckClaims(const std::string& system, double budget_s, ProgressMode progress);
+/// \param scale kGuide: the claims with sizes of their own at these; minutes a claim on a CPU
+/// \throws Error{kBadInput} when these do not run; Error{kUsage} for kGuide of a system that names no sizes
+ClaimsResult CheckClaims(const std::string& system, ClaimScale scale, double budget_s, ProgressMode progress);
 
 }  // namespace trainwright

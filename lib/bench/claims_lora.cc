@@ -2,15 +2,6 @@
 #include "lib/bench/system_claims.h"
 
 namespace trainwright {
-namespace {
-
-Claim CostOf(Claim claim) {
-  claim.cost = true;
-  return claim;
-}
-
-}  // namespace
-
 SystemClaims LoraClaims() {
   SystemClaims described;
   // A step has 8 samples in all of them. What no flag of train turns off here is absent by its name.

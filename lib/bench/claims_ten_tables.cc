@@ -232,7 +232,7 @@ void AddRecall(const ClaimsWorkplace& workplace, double training_s, ClaimsResult
       }
     }
   }
-  result->text += "\nTwo digits that are asked for after so many bytes, by " + FormatFixed(training_s, 0) +
+  result->text += "\nTwo digits that are asked for after that many bytes, by " + FormatFixed(training_s, 0) +
                   " s of training on it; a guess is right in 1 % of the questions\n\n" + table.ToString();
   result->json["recall"] = std::move(rows);
 }

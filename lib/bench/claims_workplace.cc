@@ -6,9 +6,11 @@
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <vector>
 
 #include "lib/base/error.h"
 #include "lib/base/rng.h"
+#include "lib/bench/guide_models.h"
 #include "lib/io/command.h"
 
 namespace trainwright {
@@ -83,7 +85,7 @@ void WriteContrastive(std::ostream* file) {
 
 }  // namespace
 
-ClaimsWorkplace::ClaimsWorkplace(bool contrastive, bool long_document) {
+ClaimsWorkplace::ClaimsWorkplace(bool contrastive, bool long_document, ClaimScale scale) : scale_(scale) {
   std::error_code unknown;
   const fs::path self = fs::read_symlink("/proc/self/exe", unknown);
   tools_ = !unknown && fs::exists(self.parent_path() / "train") ? self.parent_path().string() + "/" : "";
@@ -95,6 +97,7 @@ ClaimsWorkplace::ClaimsWorkplace(bool contrastive, bool long_document) {
     MakeShards("long", kLongChunk, &WriteLong, "");
     MakeLongModel("lru");
   }
+  if (scale == ClaimScale::kGuide) MakeGuideData();
   const CommandRun helped = RunCommand(tools_ + "train --help", {.timeout_s = 60, .keep_output = true});
   if (helped.exit_status != 0) RefuseTool("train --help", helped);
   help_ = helped.output;
@@ -106,8 +109,12 @@ bool ClaimsWorkplace::Takes(const std::string& flags, ClaimData data) const {
          0;
 }
 
-std::string ClaimsWorkplace::Train(const std::string& flags, ClaimData data) const {
+std::string ClaimsWorkplace::Train(const std::string& flags, ClaimData data, const std::string& guide) const {
   const auto of_data = [&]() -> std::string {
+    if (scale_ == ClaimScale::kGuide && !guide.empty()) {
+      return Path("ids.shards") + " --steps " + std::to_string(kGuideSteps) + " " +
+             WithGuideModels(guide, folder_.path());
+    }
     switch (data) {
       case ClaimData::kText:
         return Path("text.shards") + " --model llama-1m --seq 256 --batch 2 --steps 12";
@@ -173,6 +180,23 @@ void ClaimsWorkplace::MakeShards(const std::string& name, int chunk_tokens,
                      std::to_string(chunk_tokens) + " -o " + path + ".shards/",
                  {.timeout_s = 60});
   if (made.exit_status != 0) RefuseTool("pretokenize | pack", made);
+}
+
+void ClaimsWorkplace::MakeGuideData() const {
+  constexpr size_t kTokens = 1 << 19;
+  for (const GuideModel& model : GuideModels()) {
+    std::ofstream file(Path(model.name + ".json"));
+    file << model.config << '\n';
+    if (!file.flush()) throw Error(ErrorCode::kIo, Path(model.name + ".json"), "cannot be written");
+  }
+  const std::vector<uint16_t> ids = GuideIds(kTokens);
+  std::ofstream file(Path("ids.bin"), std::ios::binary);
+  file.write(reinterpret_cast<const char*>(ids.data()), static_cast<std::streamsize>(2 * ids.size()));
+  if (!file.flush()) throw Error(ErrorCode::kIo, Path("ids.bin"), "cannot be written");
+  Run(tools_ + "pack --quiet --from nanogpt --vocab " + std::to_string(kGuideVocabulary) + " --eot " +
+          std::to_string(kGuideVocabulary - 1) + " --chunk 1024 --shard-size 600KB -o " +
+          Path("ids.shards/") + " " + Path("ids.bin"),
+      60);
 }
 
 bool HasGpu() {

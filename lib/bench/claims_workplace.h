@@ -13,17 +13,23 @@ namespace trainwright {
 /// records; or, long, a recurrent model of the size of ten-nano on one document of 327,680 tokens.
 enum class ClaimData { kText, kContrastive, kLong };
 
+/// kSmall is as ClaimData says. kGuide trains the model that the guide names, with its batch and length, on
+/// random ids (guide_models.h), where a claim says which (Claim::guide).
+enum class ClaimScale { kSmall, kGuide };
+
 class ClaimsWorkplace {
  public:
   /// \param contrastive, long_document whether some runs train on such data
   /// \throws Error{kBadInput} where a tool does not run
-  ClaimsWorkplace(bool contrastive, bool long_document);
+  ClaimsWorkplace(bool contrastive, bool long_document, ClaimScale scale = ClaimScale::kSmall);
   /// What train --help prints.
   const std::string& help() const { return help_; }
   /// Whether train knows the flags and their values.
   bool Takes(const std::string& flags, ClaimData data = ClaimData::kText) const;
   /// The training run with some flags. Those given replace the ones here: the last of several counts.
-  std::string Train(const std::string& flags, ClaimData data = ClaimData::kText) const;
+  /// \param guide flags of a run of the guide's size, as of Claim::guide
+  std::string Train(const std::string& flags, ClaimData data = ClaimData::kText,
+                    const std::string& guide = "") const;
   /// The start of a command that runs a tool of the suite.
   std::string Tool(const std::string& name) const { return tools_ + name; }
   /// Where a file of the workplace is.
@@ -40,6 +46,9 @@ class ClaimsWorkplace {
   std::string Run(const std::string& command, double timeout_s) const;
 
  private:
+  void MakeGuideData() const;
+
+  const ClaimScale scale_;
   TemporaryFolder folder_;
   std::string tools_, help_;
 };

@@ -20,6 +20,7 @@ namespace {
 constexpr char kFolderMark[] = "{dir}";
 constexpr char kFinalMark[] = "final:";
 constexpr char kMeanMark[] = "mean:";
+constexpr char kSlowMark[] = "p99:";
 
 /// The folder of a run, made only when a text asks for it.
 class RunFolder {
@@ -126,7 +127,7 @@ std::vector<double> FieldValues(const std::string& text, const std::string& fiel
 }
 
 std::string FieldOf(const std::string& name) {
-  for (const char* mark : {kFinalMark, kMeanMark}) {
+  for (const char* mark : {kFinalMark, kMeanMark, kSlowMark}) {
     if (name.starts_with(mark)) return name.substr(std::strlen(mark));
   }
   return name;
@@ -138,7 +139,13 @@ std::optional<double> FindMetric(const std::string& text, const std::string& nam
   const std::vector<double> values = FieldValues(text, FieldOf(name));
   if (name.starts_with(kFinalMark)) return values.empty() ? std::nullopt : std::optional(values.back());
   if (static_cast<int64_t>(values.size()) <= skip) return std::nullopt;
-  const std::vector<double> rest(values.begin() + skip, values.end());
+  std::vector<double> rest(values.begin() + skip, values.end());
+  if (name.starts_with(kSlowMark)) {
+    // By the nearest rank: the smallest value that 99 % of them do not exceed.
+    const size_t rank = (99 * rest.size() + 99) / 100;
+    std::nth_element(rest.begin(), rest.begin() + static_cast<ptrdiff_t>(rank - 1), rest.end());
+    return rest[rank - 1];
+  }
   if (!name.starts_with(kMeanMark)) return Median(rest);
   return std::accumulate(rest.begin(), rest.end(), 0.0) / static_cast<double>(rest.size());
 }
@@ -148,7 +155,7 @@ double ReadMetric(const std::string& text, const std::string& name, int64_t skip
   const bool too_few = !FieldValues(text, FieldOf(name)).empty();
   throw Error(ErrorCode::kBadInput, object,
               "reports no number '" + FieldOf(name) + "'" +
-                  (too_few ? " behind the " + std::to_string(skip) + " that are skipped" : ""),
+                  (too_few ? " after the " + std::to_string(skip) + " that are skipped" : ""),
               "", "see --metric, --metric-file and --metric-skip");
 }
 

@@ -32,7 +32,8 @@ struct MetricSource {
   bool may_lack = false;           ///< a run that reports none of a name is measured without it, not refused
 };
 
-/// The median of a field over a text's records; "mean:NAME" is the mean, "final:NAME" the last value.
+/// The median of a field over a text's records; "mean:NAME" is the mean, "p99:NAME" the 99th percentile by
+/// the nearest rank, "final:NAME" the last value.
 /// \throws Error{kBadInput} naming `object` when the text has no such number
 double ReadMetric(const std::string& text, const std::string& name, int64_t skip, const std::string& object);
 /// The same; nothing when the text has no such number.
@@ -43,7 +44,7 @@ struct MeasurementOptions {
   MetricSource metrics;
   int64_t warmup_rounds = 1;
   int64_t min_rounds = 8, max_rounds = 200;
-  double budget_s = 60;  ///< no round begins that would probably end behind it, min_rounds apart
+  double budget_s = 60;  ///< no round begins that would probably end after it, min_rounds apart
   bool ignore_failure = false;
   bool compare_output = true;  ///< hash standard output of all variants in the warm-up
   uint64_t seed = 1;

@@ -1,4 +1,4 @@
-/// What a training run is told by: samples a second, memory, the time of an epoch, and how busy the
+/// What is reported of a training run: samples a second, memory, the time of an epoch, and how busy the
 /// processors were that it computed on.
 #pragma once
 
@@ -12,7 +12,7 @@
 
 namespace trainwright {
 
-/// Medians over a variant's runs; absent where not every run tells.
+/// Medians over a variant's runs; absent where not every run reports it.
 struct RunFigures {
   std::optional<double> samples_per_s;
   std::optional<double> max_memory_bytes;  ///< resident, of the process

@@ -12,21 +12,36 @@ inline constexpr char kMemoryMetric[] = "max_memory_bytes";
 inline constexpr char kSpeedMetric[] = "tokens_per_s";
 inline constexpr char kStepsMetric[] = "steps_per_s";
 inline constexpr char kWholeRunMetric[] = "run_tokens_per_s";
-/// Most steps wait for nothing and some for a whole window: only the mean tells.
+/// Most steps wait for nothing and some for a whole window: only the mean shows it.
 inline constexpr char kDataWaitMetric[] = "mean:data_wait_s";
 inline constexpr char kForwardMetric[] = "forward_s";
+/// What the device does for the model in a second: utilisation, but for the device's peak.
+inline constexpr char kFlopsMetric[] = "model_flops_per_s";
+/// That the training thread loses to a checkpoint.
+inline constexpr char kBlockingMetric[] = "mean:stall_s";
+inline constexpr char kSlowStepMetric[] = "p99:step_time_s";
+
+inline Claim CostOf(Claim claim) {
+  claim.cost = true;
+  return claim;
+}
+inline Claim AtGuideSize(const char* flags, Claim claim) {
+  claim.guide = flags;
+  return claim;
+}
 
 /// A single run, reported as it is.
 struct SuiteCase {
   const char* group;
   const char* flags;  ///< added to `train`
   ClaimData data = ClaimData::kText;
+  const char* guide = "";  ///< as of Claim
 };
 
 struct SystemClaims {
   std::vector<Claim> claims;
   std::vector<SuiteCase> suite = {};
-  /// Adds tables behind those of the claims and of the suite, and their JSON; null: there are none.
+  /// Adds tables after those of the claims and of the suite, and their JSON; null: there are none.
   /// \param budget_s as of CheckClaims
   void (*add_tables)(const ClaimsWorkplace& workplace, double budget_s, ClaimsResult* result) = nullptr;
 };

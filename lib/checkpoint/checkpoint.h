@@ -67,7 +67,7 @@ void RequireResumable(const std::string& path);
 nlohmann::json ReadCheckpointMetadata(const std::string& path);
 
 /// The checkpoint of the highest step in a run directory that verifies and holds a state, whatever `latest`
-/// points to; each one passed over is a warning. Empty when the run has no checkpoint. Reads only: the run
+/// points to; each one skipped is a warning. Empty when the run has no checkpoint. Reads only: the run
 /// may be training.
 /// \throws Error{kBadInput} when it has some but none verifies, Error{kUsage} when those that do hold the
 ///     model alone

@@ -2,9 +2,9 @@
 /// command.
 ///
 /// A copy in a folder appears whole or not at all, after every file of it was read back and has the SHA-256
-/// that the checkpoint's metadata.json tells. Nothing here stops training: a copy that fails is tried again,
-/// then reported; when more checkpoints wait than the queue holds, the oldest gives way and is reported, too.
-/// Both get another chance in Finish. Thread-safe.
+/// that the checkpoint's metadata.json reports. Nothing here stops training: a copy that fails is tried
+/// again, then reported; when more checkpoints wait than the queue holds, the oldest gives way and is
+/// reported, too. Both get another chance in Finish. Thread-safe.
 #pragma once
 
 #include <atomic>

@@ -1,4 +1,4 @@
-/// The records of metrics.jsonl that tell of checkpoints and their copies.
+/// The records of metrics.jsonl about checkpoints and their copies.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -11,7 +11,7 @@
 namespace trainwright {
 
 /// Fields of the record "checkpoint".
-/// \param times of the save; absent: of a process that was killed before it told them, and then null
+/// \param times of the save; absent: of a process that was killed before it reported them, and then null
 nlohmann::ordered_json CheckpointRecord(const SavedCheckpoint& saved, const std::optional<SaveTimes>& times);
 
 /// Fields of the record "copy".

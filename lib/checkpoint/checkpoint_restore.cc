@@ -130,7 +130,7 @@ void RefuseToForgetCopies(const RunDirectory& run) {
   const bool is_folder = fs::path(place).filename().string().starts_with("step-");
   throw Error(
       ErrorCode::kBadInput, run.path(),
-      "has no checkpoint left to continue from, but metrics.jsonl tells of copies, the newest of step " +
+      "has no checkpoint left to continue from, but metrics.jsonl mentions copies, the newest of step " +
           std::to_string(*step) + (is_folder ? ": " + place : ", made by the command: " + place),
       "",
       is_folder ? "continue from it with --copy-to " + ShellWord(fs::path(place).parent_path().string()) +

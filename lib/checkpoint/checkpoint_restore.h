@@ -10,10 +10,10 @@ namespace trainwright {
 /// As NewestGoodCheckpoint, but a copy in `copies` of a later step than that, of this run by model, plan,
 /// data and parent as far as these are known, is brought back into the run first, whole or not at all and
 /// compared with the sha256 of its metadata.json.
-/// What is damaged or holds the model alone is passed over with a warning.
+/// What is damaged or holds the model alone is skipped with a warning.
 /// \param copies the folder of --copy-to; empty: none
 /// \throws what NewestGoodCheckpoint throws; Error{kBadInput} when the run has no checkpoint and no copy is
-///     brought back, though its metrics tell of copies: the message says where the newest is; Error{kIo}
+///     brought back, though its metrics mention copies: the message says where the newest is; Error{kIo}
 std::string NewestCheckpointOrCopy(RunDirectory* run, const std::string& copies);
 
 }  // namespace trainwright

@@ -20,7 +20,7 @@ Retention RetentionOf(const TrainSettings& settings);
 std::unique_ptr<CheckpointCopier> MakeCopier(const TrainSettings& settings, const RunDirectory& run,
                                              size_t least_capacity = 0);
 
-/// Queues the checkpoints up to `newest_step` whose copy no record tells of or is gone, and of folders the
+/// Queues the checkpoints up to `newest_step` whose copy no record mentions or is gone, and of folders the
 /// newest, whose copy is compared with it: a process that was killed may not have copied them. The others
 /// have their copy.
 /// \param compares_all whether every copy in a folder is compared

@@ -1,4 +1,4 @@
-/// What is left to do of a run when a process goes on with it: the process before may have been killed
+/// What is left to do of a run when a process continues it: the process before may have been killed
 /// between a checkpoint and what follows from it.
 #pragma once
 
@@ -27,7 +27,7 @@ struct RunEnd {
 /// Does what is not yet done of `latest`, copies, retention, records, reports and complete.json, as the
 /// process that took the last step would have. Of a run that is complete nothing changes, but that copies
 /// which the settings ask for and which are missing are made.
-/// \param look as CheckpointCopier::Finish has it
+/// \param look as in CheckpointCopier::Finish
 /// \returns the exit status: 0, or that of missing copies
 /// \throws Error{kIo, kBadInput, kUsage}; what `look` throws
 int FinishRun(const RunEnd& end, const TrainSettings& settings, RunDirectory* run,

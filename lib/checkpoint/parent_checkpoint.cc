@@ -76,7 +76,7 @@ void RequireParentCheckpoint(const ParentCheckpoint& parent) {
   SetHashes(&found);
   if (found == parent) return;
   throw Error(ErrorCode::kBadInput, parent.checkpoint, "is not the checkpoint that the branch began with", "",
-              "branch from it anew with another --out");
+              "branch from it again with another --out");
 }
 
 }  // namespace trainwright

@@ -21,7 +21,7 @@ namespace trainwright {
 /// The reason of a run that --early-stop ended; of others it is "complete".
 inline constexpr char kEarlyStop[] = "early stop";
 
-/// \param step of the last checkpoint, whose metadata.json tells the rest
+/// \param step of the last checkpoint, whose metadata.json reports the rest
 /// \throws Error{kBadInput, kIo}
 void WriteRunCompletion(const RunDirectory& run, int64_t step, const std::string& reason);
 /// The run is to take more steps.

@@ -138,7 +138,7 @@ std::string RunStatus::Text() const {
     case RunState::kIncomplete:
       return std::string(running ? "running" : "not complete") + ": " + std::to_string(steps) + of +
              " steps" + (checkpoint.empty() ? ", no checkpoint yet" : ", " + checkpoint) +
-             (problem.empty() ? "" : " (passed over: " + problem + ")") +
+             (problem.empty() ? "" : " (skipped: " + problem + ")") +
              (running ? "" : "; train --resume --out " + ShellWord(run) + " goes on");
     case RunState::kDamaged:
       return "damaged: " + problem;

@@ -15,10 +15,10 @@ struct RunStatus {
   RunState state = RunState::kNone;
   bool running = false;                ///< a process has the run now
   int64_t steps = 0;                   ///< of the newest whole checkpoint
-  std::optional<int64_t> total_steps;  ///< of the plan; absent where nothing tells it
+  std::optional<int64_t> total_steps;  ///< of the plan; absent where nothing reports it
   std::string checkpoint;              ///< its folder; empty: none
   std::optional<double> final_loss_nats;
-  std::string problem;  ///< of a damaged run: what is wrong; of an incomplete one: what is passed over
+  std::string problem;  ///< of a damaged run: what is wrong; of an incomplete one: what is skipped
 
   /// 0 complete, 1 not complete, 3 damaged, 4 no run.
   int exit_status() const;

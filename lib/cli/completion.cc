@@ -7,7 +7,7 @@
 namespace trainwright {
 namespace {
 
-constexpr char kGenerated[] = "by clidoc; scripts/update_generated.sh writes it anew.\n";
+constexpr char kGenerated[] = "by clidoc; scripts/update_generated.sh writes it again.\n";
 
 enum class ValueKind { kNone, kChoice, kFile, kFolder, kOther };
 

@@ -50,7 +50,7 @@ std::vector<ConfigEntry> ReadMapping(const YAML::Node& mapping, const std::strin
     const bool repeated = std::any_of(entries.begin(), entries.end(),
                                       [&](const ConfigEntry& other) { return other.key == entry.key; });
     if (repeated) {
-      throw Error(ErrorCode::kUsage, path, "key '" + entry.key + "' stands there twice", AtLine(entry.line),
+      throw Error(ErrorCode::kUsage, path, "key '" + entry.key + "' is given twice", AtLine(entry.line),
                   "write a list for an option that may be repeated: [a, b]");
     }
     entries.push_back(std::move(entry));

@@ -1,7 +1,7 @@
 /// The configuration file: flat YAML whose keys are the long names of the flags.
 ///
 /// A value is a scalar, or a list for an option that may be given several times. Scalars are taken as the
-/// text that stands there, as if they had been typed on the command line, so that no YAML typing rule changes
+/// text as written, as if they had been typed on the command line, so that no YAML typing rule changes
 /// a value.
 #pragma once
 

@@ -12,7 +12,7 @@ namespace trainwright {
 
 /// The entries of a file by our keys, without those that have no effect here or leave their option alone:
 /// names of other programs are translated, and underscores read as dashes.
-/// \param notices gets what is to be told of them
+/// \param notices gets what is to be said about them
 /// \throws Error{kUsage} on a value that has no counterpart here, and on two names of one option
 std::vector<ConfigEntry> WithOurNames(const std::vector<ConfigEntry>& entries,
                                       const std::function<bool(const std::string& key)>& is_ours,

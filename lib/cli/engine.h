@@ -10,7 +10,7 @@
 
 namespace trainwright {
 
-/// Whether one of the arguments asks for a text about the command line. What stands behind "--" does not.
+/// Whether one of the arguments asks for a text about the command line. What comes after "--" does not.
 bool AsksAboutCommandLine(const std::vector<std::string>& arguments);
 
 /// The engine of the program at `program` (an absolute path): ../libexec/trainwright/<its name>-engine.

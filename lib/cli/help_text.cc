@@ -84,7 +84,7 @@ std::string ShortHelp(const ToolDoc& doc) {
       if (option.group == group && !option.is_positional()) add(option);
     }
   }
-  return text + "\n'" + doc.info.name + " --help' tells more; so does 'man " + doc.info.name + "'.\n";
+  return text + "\n'" + doc.info.name + " --help' says more; so does 'man " + doc.info.name + "'.\n";
 }
 
 std::string LongHelp(const ToolDoc& doc) {
@@ -171,7 +171,7 @@ std::string ConfigurationText() {
   return "Every option can also come from the environment or from a configuration file. A flag on the "
          "command line comes first, then the variable `TRAINWRIGHT_` followed by the long name in capitals "
          "with `_` for `-` (where another tool's option of that name means something else, the variable that "
-         "stands with the option), then the file that --config names, then the built-in default. An empty "
+         "is listed with the option), then the file that --config names, then the built-in default. An empty "
          "variable counts as unset; an empty value on the command line or in the file is refused where it "
          "would mean the same as none.\n\n"
          "The file is flat YAML: one `name: value` a line, the names as above without the dashes, flags as "

@@ -1,7 +1,8 @@
 /// Named sets of option values: `train --preset rft-fast`.
 ///
-/// A preset is data. Its values stand between the configuration file and the built-in defaults: whatever a
-/// flag, the environment or the file says goes before them, for an option and for those that it excludes.
+/// A preset is data. Its values come between the configuration file and the built-in defaults: whatever a
+/// flag, the environment or the file says takes precedence over them, for an option and for those that it
+/// excludes.
 #pragma once
 
 #include <string>
@@ -21,7 +22,7 @@ struct OptionPreset {
   std::vector<std::string> essential;
 };
 
-/// \returns nullptr when there is none of that name
+/// \returns nullptr when there is not one of that name
 const OptionPreset* FindPreset(const std::vector<OptionPreset>& presets, const std::string& name);
 
 /// "name  summary" lines, aligned.

@@ -21,7 +21,7 @@ using OptionSynonyms = std::map<std::string, OptionSynonym>;
 /// The name with dashes for underscores, and without those that it begins with.
 std::string DashedName(const std::string& name);
 
-/// What to say of such a name on a command line: "its name here is --lr"; empty: it is unknown.
+/// What to say about such a name on a command line: "its name here is --lr"; empty: it is unknown.
 std::string HintOfSynonym(const OptionSynonyms& synonyms, const std::string& name);
 
 }  // namespace trainwright

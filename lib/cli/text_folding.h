@@ -1,19 +1,19 @@
-/// Help texts within a width. Words are never broken: one that is longer than a line stands by itself.
+/// Help texts within a width. Words are never broken: one that is longer than a line gets a line of its own.
 #pragma once
 
 #include <string>
 
 namespace trainwright {
 
-/// One paragraph, each line behind `indent` blanks.
+/// One paragraph, each line after `indent` blanks.
 std::string Fold(const std::string& text, size_t indent, size_t width);
 
-/// One paragraph as the description behind a name: `head` begins the first line. Where it ends a blank
+/// One paragraph as the description after a name: `head` begins the first line. Where it ends a blank
 /// before `column` at least, the text goes on there; all other lines begin at `column`.
 std::string FoldBehind(const std::string& head, const std::string& text, size_t column, size_t width);
 
 /// Paragraphs, separated by blank lines. Of lines that begin with two blanks, rows of a name and a
-/// description that are too long are folded behind their names, with the lines that continue them, and all
+/// description that are too long are folded after their names, with the lines that continue them, and all
 /// others stay.
 std::string FoldParagraphs(const std::string& text, size_t indent, size_t width);
 

@@ -528,7 +528,7 @@ void DefineCommonOptionsWithHook(CLI::App& app, CommonOptions* options, const Se
       [hook](const std::string& path) {
         if (hook) hook(path);
       },
-      "Read options from this flat YAML file. Flags and environment variables go before it.");
+      "Read options from this flat YAML file. Flags and environment variables take precedence.");
   config->type_name("FILE")->group(kCommonGroup)->default_str("");
   if (hook) config->force_callback();
   AddPlainFlag(app, "--print-config",
@@ -536,7 +536,7 @@ void DefineCommonOptionsWithHook(CLI::App& app, CommonOptions* options, const Se
   app.add_option("--summary", options->summary_path,
                  "Write a JSON summary to this file when done, also after a failure. It holds counts, exit "
                  "status, wall and processor time in seconds, and peak memory in bytes. A process that is "
-                 "killed, or that ends where a library gets no memory, leaves the file as it was.")
+                 "killed, or that ends where a library runs out of memory, leaves the file as it was.")
       ->type_name("FILE")
       ->group(kCommonGroup);
   static const std::vector<std::pair<std::string, ProgressMode>> kModes = {
@@ -647,7 +647,7 @@ void AddPresetOptions(CLI::App& app, const std::vector<OptionPreset>& presets, s
   app.add_option(
          "--preset", *name,
          "Take the options that are not given from this set of values; see PRESETS. Flags, environment and "
-         "--config go before it, and --print-config shows what comes of it.")
+         "--config take precedence, and --print-config shows the result.")
       ->check(CLI::IsMember(names))
       ->group(group);
   AddPlainFlag(app, "--list-presets", "Print the names of the presets, one line each, and stop.")

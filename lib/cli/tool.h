@@ -44,7 +44,7 @@ struct ToolInfo {
   std::vector<std::string> see_also;  ///< "pack(1)", "trainwright-shard(5)"
   bool filter = true;                 ///< dies of SIGPIPE like a filter; false: ignores it (train)
   bool stdout_is_data = true;         ///< then the JSON summary goes to --summary FILE only
-  bool tells_notices = true;          ///< false: the tool tells ToolRun::notices, in one of its processes
+  bool tells_notices = true;          ///< false: the tool reports ToolRun::notices, in one of its processes
   std::string build_features = "";    ///< second line of --version: library versions
   /// When not empty the tool has --preset NAME and --list-presets (AddPresetOptions).
   std::vector<OptionPreset> presets = {};
@@ -53,7 +53,7 @@ struct ToolInfo {
   /// Keys of options whose value may be the empty text. Of others that is refused: it is what an unset
   /// variable of a script gives, which must not do the same as leaving the option out.
   std::set<std::string> may_be_empty = {};
-  /// Of options, by key: the name that their environment variable has behind TRAINWRIGHT_ in place of theirs,
+  /// Of options, by key: the name that their environment variable has after TRAINWRIGHT_ in place of theirs,
   /// as an option's name with dashes. For those of a name that means something else to another tool, which a
   /// variable set for that one must not change.
   std::map<std::string, std::string> variables = {};
@@ -62,13 +62,13 @@ struct ToolInfo {
   std::map<std::string, std::string> absent = {};
   OptionSynonyms synonyms = {};  ///< what other programs call options of this one
   /// Files of --config of other programs, by their text; nullopt: it is one of ours. Values give way to
-  /// options that exclude them; OptionsOfFile::defaults stand behind --preset. Not set: all files are ours.
+  /// options that exclude them; OptionsOfFile::defaults come after --preset. Not set: all files are ours.
   /// \throws Error{kUsage} on what the file says and this tool does not understand
   std::function<std::optional<OptionsOfFile>(std::string_view text, const std::string& path)> foreign_config =
       {};
-  /// Its values stand behind those of --config, and give way to options that exclude them.
+  /// Its values come after those of --config, and give way to options that exclude them.
   SettingsFile settings_file = {};
-  /// Where the output that is gone on with remembers its options.
+  /// Where the output that is continued remembers its options.
   /// \param given the value that a key has been given, as text; empty: none
   std::function<RememberedOptions(const std::function<std::string(const std::string& key)>& given)>
       remembered = {};
@@ -92,7 +92,7 @@ struct ToolRun {
   /// Every option that can be configured, in the order of its definition, lists in YAML's notation.
   std::vector<OptionValue> options;
   std::vector<OptionValue> file_values;  ///< OptionsOfFile::others of the settings file
-  std::vector<std::string> notices;      ///< of files and presets, that are still to be told
+  std::vector<std::string> notices;      ///< of files and presets, that are still to be reported
 };
 
 using DefineOptions = std::function<void(CLI::App&)>;

@@ -3,10 +3,10 @@
 /// It is written in a text file, tools/text/<tool>.txt, which the build embeds, and not in string literals:
 ///
 ///     # DESCRIPTION
-///     A paragraph, over as many lines as it needs. Blank lines stand between paragraphs.
+///     A paragraph, over as many lines as it needs. Blank lines come between paragraphs.
 ///
 ///     # FILES
-///       a line behind two blanks is shown as it is
+///       a line after two blanks is shown as it is
 ///
 ///     # EXAMPLES
 ///     What the example shows.

@@ -1,4 +1,5 @@
-/// Buffers that go round between threads, so that a block's memory is not mapped anew each time. Thread-safe.
+/// Buffers that go round between threads, so that a block's memory is not mapped again each time.
+/// Thread-safe.
 #pragma once
 
 #include <cstdint>

@@ -22,7 +22,7 @@ class BaseTensors {
   virtual const std::string& name() const = 0;
   /// Of the whole plain file.
   virtual Xxh128Digest Hash() = 0;
-  /// The tensor of this name; nothing when there is none of this type and size.
+  /// The tensor of this name; nothing when there is not one of this type and size.
   virtual std::optional<std::vector<uint8_t>> Read(const SafetensorsEntry& entry) = 0;
 };
 

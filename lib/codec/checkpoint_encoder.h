@@ -62,9 +62,9 @@ void WriteCompressedSafetensors(OverwritableSink* sink, const std::vector<Safete
                                 const std::map<std::string, std::string>& metadata, CodecLevel level,
                                 int threads, const std::string& writer);
 
-/// Where a predictor by rows and columns may be tried in a tensor: what the file's metadata says of it under
-/// "matrices" (a JSON object from tensor names to lists of [first element, rows, columns]), or what its shape
-/// says. Nothing for integers.
+/// Where a predictor by rows and columns may be tried in a tensor: what the file's metadata says about it
+/// under "matrices" (a JSON object from tensor names to lists of [first element, rows, columns]), or what its
+/// shape says. Nothing for integers.
 std::vector<MatrixPart> MatricesOf(const SafetensorsHeader& header, const SafetensorsEntry& entry);
 
 }  // namespace trainwright

@@ -1,5 +1,5 @@
 /// `ckpt-compress`, from settings to exit status: which input is compressed, restored, checked, listed or
-/// taken apart, what the output is called, and what is said about it.
+/// split up, what the output is called, and what is said about it.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -29,7 +29,7 @@ struct CkptCompressOptions {
 
 /// Handles the inputs one after another; listings go to standard output.
 /// \param summary gets the counts of all
-/// \returns 0, or 3 when an input is damaged and that was asked (-t) or passed over (--keep-going)
+/// \returns 0, or 3 when an input is damaged and that was asked (-t) or skipped (--keep-going)
 /// \throws Error: kUsage (options that do not go together, an output that exists), kBadInput, kIo
 int RunCkptCompress(const CkptCompressOptions& options, ProgressMode progress,
                     nlohmann::ordered_json* summary);

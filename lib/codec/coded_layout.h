@@ -26,7 +26,7 @@ constexpr uint64_t BlocksOf(uint64_t elements, int block_log2) {
 constexpr size_t MaxBlockBytes(ElementType type, uint64_t elements) {
   return kBlockHeadBytes + ElementBytes(type) * (kPlaneHeadBytes + elements);
 }
-/// The hash of a stored block, of all its bytes behind the hash.
+/// The hash of a stored block, of all its bytes after the hash.
 inline uint64_t BlockHash(const Kernels& kernels, ByteSpan behind, uint64_t prologue_hash, uint64_t block) {
   return kernels.hash(behind.data(), behind.size(), prologue_hash + block);
 }

@@ -64,7 +64,7 @@ class CompressedCheckpoint {
   const CompressedTail& tail() const { return tail_; }
   const RandomReader& file() const { return *file_; }
   size_t tensors() const { return head_.source.entries.size(); }
-  /// \throws Error{kUsage} when there is none of this name
+  /// \throws Error{kUsage} when there is not one of this name
   size_t IndexOf(const std::string& name) const;
 
   StoredTensor Open(size_t entry, std::optional<std::vector<uint8_t>> base = {}) const;

@@ -1,4 +1,4 @@
-/// What a compressed checkpoint says of itself, in both of its forms:
+/// What a compressed checkpoint says about itself, in both of its forms:
 /// man/trainwright-compressed-checkpoint.5.
 ///
 /// A compressed checkpoint holds a safetensors file as one coded tensor (lib/codec/tensor_encoder.h) for each

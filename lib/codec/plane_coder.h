@@ -15,7 +15,7 @@
 
 namespace trainwright::codec {
 
-/// Tables change at multiples of so many symbols.
+/// Tables change at multiples of this many symbols.
 inline constexpr size_t kRunUnit = 4096;
 
 struct EncodedPlane {

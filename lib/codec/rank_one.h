@@ -1,5 +1,5 @@
 /// The predictor of exponents by rows and columns of a matrix: what the scale of each row and each column
-/// says of an element's magnitude. Adam's second moments are nearly of rank one (Shazeer and Stern 2018,
+/// says about an element's magnitude. Adam's second moments are nearly of rank one (Shazeer and Stern 2018,
 /// arXiv:1804.04235), and their exponents nearly the sum of a row's and a column's.
 #pragma once
 

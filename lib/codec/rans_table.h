@@ -39,7 +39,7 @@ bool ReadFrequencies(ByteParser* parser, RansFrequencies* frequencies);
 struct SlotOrder {
   uint32_t symbols = 0;
   std::array<uint8_t, 256> symbol;
-  std::array<uint16_t, 257> start;  ///< of each range; behind the last one kRansTotal
+  std::array<uint16_t, 257> start;  ///< of each range; after the last one kRansTotal
 };
 void OrderSlots(const RansFrequencies& frequencies, SlotOrder* order);
 
@@ -54,7 +54,7 @@ void BuildEncodeTable(const RansFrequencies& frequencies, RansEncodeTable* table
 
 /// What a decoder looks up.
 struct RansDecodeTable {
-  /// The most ranges that begin inside one bucket, behind its first slot; kTooMany when that or the symbols
+  /// The most ranges that begin inside one bucket, after its first slot; kTooMany when that or the symbols
   /// are too many for vector registers, and there is by_slot alone.
   static constexpr int kTooMany = 8;
   int inside = 0;

@@ -24,7 +24,7 @@ enum class TensorTransform : uint8_t { kNone = 0, kRankOne = 1, kBase = 2 };
 
 inline constexpr size_t kMaxPlanes = 8;
 
-/// What a block's head says of its planes, most significant first.
+/// What a block's head says about its planes, most significant first.
 struct BlockPlanes {
   size_t planes = 0;
   std::array<PlaneMode, kMaxPlanes> mode{};

@@ -158,7 +158,7 @@ CudaBackend LoadCudaBackend(const CudaBackendFiles& files) {
   }
   CudaDeviceInfo info{};
   if (!plugin->device_info(0, &info)) {
-    return Refused(true, "the driver does not tell what GPU 0 is", "see nvidia-smi");
+    return Refused(true, "the driver does not report what GPU 0 is", "see nvidia-smi");
   }
   if (const std::string too_old = WhyTooOld(info); !too_old.empty()) {
     return Refused(true, too_old, "use --device cpu");

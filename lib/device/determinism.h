@@ -11,15 +11,15 @@
 
 namespace trainwright {
 
-/// Call first thing in main, before any work of torch: tells MKL to give results that do not depend on the
+/// Call first thing in main, before any work of torch: makes MKL give results that do not depend on the
 /// alignment of its operands (a value of MKL_CBWR that the user set is kept). How long idle threads spin is
 /// read by libgomp before main, so the launcher of an engine says it (lib/cli/engine.h).
 void PrepareDeterminism();
 
-/// Threads of matrix products and element-wise kernels.
+/// Threads of GEMMs and element-wise kernels.
 /// \param threads >= 1, or 0 for the physical cores usable
 /// \returns the number in effect
-/// \throws std::system_error when the process cannot have so many
+/// \throws std::system_error when the process cannot have this many
 int SetComputeThreads(int threads);
 
 /// Physical cores that this process may run on, each by the lowest number of its hyper-threads; at least 1.
@@ -28,7 +28,7 @@ std::vector<int> UsableCores();
 int UsablePhysicalCores();
 
 /// The instruction set that torch's, oneDNN's, MKL's and our kernels choose by: "AVX512+BF16 AMD" or
-/// "AVX2 Intel", with "+BF16", "+FP16", "+AMX" where matrix products of short types are native. Part of a
+/// "AVX2 Intel", with "+BF16", "+FP16", "+AMX" where GEMMs of reduced precision are native. Part of a
 /// checkpoint's state: other hardware gives other bits.
 std::string CpuCapability();
 

@@ -7,7 +7,7 @@
 
 namespace trainwright {
 
-/// Loads the CUDA backend unless `name` is "cpu"; a problem is ChooseDevice's to tell. Call before any work
+/// Loads the CUDA backend unless `name` is "cpu"; a problem is ChooseDevice's to report. Call before any work
 /// of torch: what makes it look for a GPU (pinned memory, an accelerator's stream, a process group) keeps its
 /// first answer.
 void LoadBackendFor(const std::string& name);

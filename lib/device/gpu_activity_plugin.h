@@ -23,7 +23,7 @@ struct GpuActivityPlugin {
   /// Waits for the device.
   void (*wait)(int32_t device);
   /// Ends recording and calls `visit` with each record.
-  /// \returns how many records CUPTI dropped for want of memory
+  /// \returns how many records CUPTI dropped for lack of memory
   int64_t (*stop)(int32_t device, void (*visit)(void* context, const GpuActivityRecord* record),
                   void* context);
 };

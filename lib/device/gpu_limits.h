@@ -14,7 +14,7 @@
 namespace trainwright {
 
 struct GpuLimits {
-  bool bf16 = true;             ///< products of bf16
+  bool bf16 = true;             ///< GEMMs of bf16
   bool flash_attention = true;  ///< FlashAttention and cuDNN's attention
   std::string gpu;              ///< "GPU 0 (Tesla T4) of compute capability 7.5"; empty: not a GPU
 };

@@ -84,7 +84,7 @@ int64_t CapHostMemory(double fraction) {
   at::parallel_for(0, at::get_num_threads(), 1, [](int64_t, int64_t) {});
   const int64_t available = AvailableMemoryBytes(), taken = PrivateWritableBytes();
   if (available == 0 || taken == 0) {
-    throw Error(ErrorCode::kIo, "--mem-fraction", "the system does not tell how much memory there is");
+    throw Error(ErrorCode::kIo, "--mem-fraction", "the system does not report how much memory there is");
   }
   const auto cap = static_cast<int64_t>(fraction * static_cast<double>(available));
   rlimit limit{};

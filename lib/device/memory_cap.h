@@ -6,7 +6,7 @@
 /// What is above it fails as any allocation without memory does (memory_error.h). It holds for the life of
 /// the process.
 ///
-/// Libraries do not all survive a failed allocation: oneDNN's generator of product kernels, for one, crashes
+/// Libraries do not all survive a failed allocation: oneDNN's generator of GEMM kernels, for one, crashes
 /// on it. So tensors, which fail with an exception, meet a limit before the libraries do: the last part of
 /// what there is stays theirs.
 #pragma once
@@ -18,7 +18,7 @@ namespace trainwright {
 /// Limits what is allocated from now on to a share of AvailableMemoryBytes().
 /// \param fraction in (0, 1]
 /// \returns the limit in bytes, what the process has already not counted
-/// \throws Error{kUsage} on another fraction, Error{kIo} where the system refuses or does not tell
+/// \throws Error{kUsage} on another fraction, Error{kIo} where the system refuses or does not report it
 int64_t CapHostMemory(double fraction);
 
 /// Under a limit on this process's memory, from here or from its parent (ulimit -d, ulimit -v): refuses

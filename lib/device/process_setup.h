@@ -20,7 +20,7 @@ struct ProcessRequest {
   std::string device = "cpu";            ///< as ChooseDevice takes it
   std::optional<double> mem_fraction;    ///< of the device's memory that is taken at most; absent: no cap
   bool keep_room_for_libraries = false;  ///< as KeepRoomForLibraries does (memory_cap.h)
-  GpuChoices gpu = {};  ///< where the device is one; else it is told that they have no effect
+  GpuChoices gpu = {};  ///< where the device is one; else it is reported that they have no effect
 };
 
 /// What was set: where a job computes.
@@ -33,7 +33,7 @@ struct ProcessSetup {
 /// To be called once, by main, before other threads make tensors. What it sets holds for the life of the
 /// process.
 /// \throws Error: kUsage (device, mem_fraction), kDevice (no such GPU, or no memory left on it), kIo (no
-///     memory for the threads, no limit to be had)
+///     memory for the threads, no limit available)
 ProcessSetup SetUpProcess(const ProcessRequest& request);
 
 }  // namespace trainwright

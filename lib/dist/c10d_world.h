@@ -1,4 +1,4 @@
-/// The ranks of a run as processes that c10d connects: its store, where they find each other and tell that
+/// The ranks of a run as processes that c10d connects: its store, where they find each other and say that
 /// they live, and Gloo, which carries what they exchange; between GPUs NCCL.
 ///
 /// A rank that is killed, stopped, cut off or ends with an error is noticed within the time-out by all
@@ -46,7 +46,7 @@ class C10dWorld final : public World {
   /// Leaves a world whose work is done: waits for all others to do so.
   /// \throws as Reduce
   void Close();
-  /// Leaves it with an error of this rank's own: tells the others which. Returns within the time-out; never
+  /// Leaves it with an error of this rank's own: reports it to the others. Returns within the time-out; never
   /// throws.
   /// \param status that this rank exits with
   /// \param problem on one line

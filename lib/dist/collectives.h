@@ -29,7 +29,7 @@ class Collectives {
   /// \param values contiguous, as many in all ranks; overwritten
   virtual std::unique_ptr<PendingWork> BeginSum(at::Tensor values) = 0;
   /// Gives each rank its part of `send`, and takes a part from each.
-  /// \param send, receive contiguous, one-dimensional, of one type: parts one behind the other, in the order
+  /// \param send, receive contiguous, one-dimensional, of one type: parts one after the other, in the order
   ///     of the ranks that they go to and come from
   /// \param send_counts, receive_counts elements of the parts, which may be 0; what rank a sends to b is what
   ///     b receives from a

@@ -33,7 +33,7 @@ Fault DidNotCome(const RankPlace& place, double timeout_s, const std::string& pr
 std::string EncodeFault(const Fault& fault);
 Fault DecodeFault(const std::string& encoded);
 
-/// Error{kIo} as the rank `self` tells it.
+/// Error{kIo} as the rank `self` reports it.
 Error ErrorOf(const Fault& fault, int64_t self);
 
 }  // namespace trainwright

@@ -1,4 +1,4 @@
-/// What each rank has to say, told to all: counts, sums, short texts.
+/// What each rank has to say, gathered by all: counts, sums, short texts.
 ///
 /// It travels as counts that are added up (World::Reduce), each rank's between the zeros of the others, which
 /// every world can: a message of as many words as all ranks have together. For tensors there are Collectives.

@@ -11,15 +11,15 @@
 namespace trainwright {
 
 /// One such gathering, whose memory is taken before the ranks call each other: a rank that has none left can
-/// tell the others so. Where ranks have rows in unlike numbers the shorter parts travel filled up, and the
-/// rows of all are there twice until it is done.
+/// say so to the others. Where ranks have rows in different numbers the shorter parts travel filled up, and
+/// the rows of all are there twice until it is done.
 class RowGather {
  public:
   /// Makes no call of the world.
   /// \param world outlives this
   /// \param own_rd this rank's, in one piece, of any type and any shape of a row, where the world's
   ///     collectives move tensors from
-  /// \param rows_of_rank of each rank, known to all (GatherWords tells them)
+  /// \param rows_of_rank of each rank, known to all (GatherWords reports them)
   RowGather(World* world, const at::Tensor& own_rd, const std::vector<int64_t>& rows_of_rank);
 
   /// Once; all ranks call together.

@@ -37,7 +37,7 @@ class GlooGroup final : public Collectives {
                                              const std::vector<int64_t>& receive_counts) override;
   std::unique_ptr<PendingWork> BeginGather(const at::Tensor& own, at::Tensor all) override;
 
-  /// Says that all work is done, so that the group can be taken apart.
+  /// Says that all work is done, so that the group can be shut down.
   void Close() { closed_ = true; }
 
  private:

@@ -11,7 +11,7 @@
 /// passes do.
 ///
 /// Where the parameters are sharded (FlatParameters::Shard) the sums are those of the owners of the blocks
-/// alone, in the order of AddAsTree with and without exact leaves. Where gradients are given away, a leaf's
+/// alone, in the order of AddAsTree with and without exact leaves. Where gradients are sharded, a leaf's
 /// are added to what their owners have of the step so far. Not thread-safe.
 #pragma once
 
@@ -52,14 +52,14 @@ class GradientExchange {
   /// Whether there are other ranks to exchange with.
   bool between_ranks() const { return collectives_ != nullptr; }
   /// Takes all memory that steps need, the gradients' among it; only the first call does. What is begun later
-  /// fails for want of memory in no rank alone.
+  /// fails for lack of memory in no rank alone.
   /// \param sums of a leaf that AddUp is to add up
   void Prepare(int64_t sums = 0);
   /// Whether what a rank adds to the gradients can be exchanged in several rounds of a step.
   bool takes_rounds() const { return parameters_->gradient_buffer().given_away(); }
   /// Before the first leaf of a step, whatever became of the step before.
   void BeginStep();
-  /// Where gradients are given away: after Finish, before the leaf of another round, whose gradients are
+  /// Where gradients are sharded: after Finish, before the leaf of another round, whose gradients are
   /// added to those of the rounds before. All ranks have as many rounds.
   void BeginRound();
   /// Zeroes the gradients.
@@ -102,7 +102,7 @@ class GradientExchange {
   static int64_t MemoryBytes(const GradientBuffer& gradients, int64_t ranks,
                              const GradientExchangeOptions& options, SumsOf sums_of = SumsOf::kAll);
 
-  /// Releases segments of gradients that are given away as an exchange between so many ranks does, of a model
+  /// Releases segments of gradients that are sharded as an exchange between this many ranks does, of a model
   /// whose gradients are not exchanged: what each pass keeps shows.
   /// \returns what is to be called when a segment is done
   static std::function<void(size_t segment)> Releaser(GradientBuffer* gradients, int64_t ranks,
@@ -120,7 +120,7 @@ class GradientExchange {
   TreeAllReduce::Buffer FlatBuffer() const;
   bool IsDone(const Bucket& bucket) const;
   void BeginNextBucket();
-  /// Where gradients are given away: takes back the memory of segments that have been read to their
+  /// Where gradients are sharded: takes back the memory of segments that have been read to their
   /// beginning.
   void Release(int64_t read_from);
   void Wait(PendingWork* work);
@@ -140,7 +140,7 @@ class GradientExchange {
   int64_t ended_leaves_ = 0;
   size_t begun_ = 0;
   int64_t round_ = 0;         ///< of the step
-  size_t released_from_ = 0;  ///< of the segments: those from here on are given away
+  size_t released_from_ = 0;  ///< of the segments: those from here on are released
   bool last_backward_ = false, complete_ = true;
   double wait_s_ = 0;
 };

@@ -1,4 +1,4 @@
-/// Tells the ranks of a world that this one lives, and this one what became of the others.
+/// Signals the ranks of a world that this one is alive, and learns what became of the others.
 ///
 /// A thread beats in the store, reads the beats of others and the one fault that ends a world. The training
 /// thread, whose object this is, never talks to the store: whatever the store does, its waits end.
@@ -19,7 +19,7 @@ class Heartbeat final : public FaultWatch {
  public:
   /// Begins to look for the other ranks.
   Heartbeat(const RankPlace& place, double timeout_s);
-  /// Fails a world that was neither left nor failed. Leaves the thread behind where the store holds it; what
+  /// Fails a world that was neither left nor failed. Abandons the thread where the store holds it; what
   /// it touches then is its own.
   ~Heartbeat() override;
   Heartbeat(const Heartbeat&) = delete;

@@ -1,4 +1,4 @@
-/// The keys and values through which ranks find each other and tell how they are: c10d's store over TCP,
+/// The keys and values through which ranks find each other and say how they are: c10d's store over TCP,
 /// which rank 0 serves unless the launcher does.
 ///
 /// Any call can block for as long as the process that serves is stopped, and throws c10d's exceptions where

@@ -15,7 +15,7 @@ namespace trainwright {
 struct RankWaits {
   std::vector<double> waits_s;  ///< of each rank; empty where there is one
 
-  /// \returns false where there is nothing to tell
+  /// \returns false where there is nothing to report
   explicit operator bool() const { return !waits_s.empty(); }
   void Add(const RankWaits& more);
   /// The rank that waits least, the first of several. \pre there are ranks
@@ -25,7 +25,7 @@ struct RankWaits {
   double ShareOf(double time_s) const;
 };
 
-/// Tells the others how long a rank has waited, by what they agree on anyway.
+/// Reports to the others how long a rank has waited, by what they agree on anyway.
 /// \param wait_s of this rank
 /// \returns for World::Agree, as many in all ranks; none where there is one rank
 std::vector<int64_t> WaitAnswers(const World& world, double wait_s);

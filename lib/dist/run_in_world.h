@@ -8,9 +8,9 @@
 
 namespace trainwright {
 
-/// Closes the world behind work that is done, with whatever exit status: so no rank leaves before the others
-/// have what they need of it. Where the work throws, the others are told why and with which exit status.
-/// \param world with Close and Fail as C10dWorld has them
+/// Closes the world after work that is done, with whatever exit status: so no rank leaves before the others
+/// have what they need of it. Where the work throws, the others learn why and with which exit status.
+/// \param world with Close and Fail as in C10dWorld
 /// \returns what the work returns
 /// \throws what the work or Close throws
 template <typename LeavableWorld>

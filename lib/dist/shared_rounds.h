@@ -1,6 +1,6 @@
-/// Work of which each rank does a part alone, and from which all come together now and then, to tell each
-/// other how far they are or what they have. A failure of one ends all of them at their next meeting. See
-/// lib/dist/shared_work.h for how failures are thrown.
+/// Work of which each rank does a part alone, and from which all come together now and then, to report to
+/// each other how far they are or what they have. A failure of one ends all of them at their next meeting.
+/// See lib/dist/shared_work.h for how failures are thrown.
 #pragma once
 
 #include <cstddef>
@@ -17,7 +17,7 @@ namespace trainwright {
 class SharedRounds {
  public:
   /// \param world outlives it
-  /// \param words that a rank tells at each meeting
+  /// \param words that a rank reports at each meeting
   SharedRounds(World* world, size_t words) : world_(world), words_(words) {}
   /// Does this rank's part, which is to meet as often as that of every other rank; its last meeting comes
   /// after all that can fail on one rank alone.

@@ -40,7 +40,7 @@ class ErrorOfAnother : public Error {
 /// \param cause in its own words; empty: they are not known here
 [[noreturn]] void ThrowForAnother(WorkEnd end, const std::string& who, const std::string& cause = "");
 
-/// An Error that rank 0 throws in the same words: who throws it need not tell of it.
+/// An Error that rank 0 throws in the same words: who throws it need not report it.
 class CommonError : public Error {
  public:
   explicit CommonError(const Error& error) : Error(error) {}

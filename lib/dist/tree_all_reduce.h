@@ -1,9 +1,9 @@
 /// Sums of a flat buffer's ranges over all ranks in the order of AddAsTree, so that they are the same bit for
 /// bit on all of them and fit into the tree of leaves.
 ///
-/// Blocks of kReductionBlock elements of the whole buffer belong to the ranks in turn. Of each range a rank
-/// sends every other the part that is that one's, adds up what it gets for its own, and sends the sums to
-/// all, or keeps them. Ranges are begun one after the other and go on while later ones are begun; how many
+/// Blocks of kReductionBlock elements of the whole buffer belong to the ranks round-robin. Of each range a
+/// rank sends every other the part that is that one's, adds up what it gets for its own, and sends the sums
+/// to all, or keeps them. Ranges are begun one after the other and go on while later ones are begun; how many
 /// are under way at once, and so the memory, is bounded, and the order of all that is sent depends on nothing
 /// but the ranges. Not thread-safe.
 #pragma once

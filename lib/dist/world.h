@@ -29,8 +29,8 @@ class World {
   /// \throws Error{kIo} naming a rank that is gone or did not come in time; the world is then of no more use
   virtual void Reduce(std::vector<int64_t>* counts) = 0;
   /// What all ranks answer together: of each question the largest answer that any rank gives, so that one
-  /// that must stop stops all, and one that alone knows the answer tells it. Of answers that are equal it is
-  /// theirs: that they were, Agree({answer, -answer}) shows.
+  /// that must stop stops all, and one that alone knows the answer reports it. Of answers that are equal it
+  /// is theirs: that they were, Agree({answer, -answer}) shows.
   /// \param answers as many in all ranks, 0 where a rank wants nothing
   /// \throws as Reduce
   virtual std::vector<int64_t> Agree(const std::vector<int64_t>& answers) = 0;
@@ -40,8 +40,8 @@ class World {
   /// Unlike the others no call that all ranks make.
   /// \throws Error{kIo} naming a rank that is gone
   virtual void Look() {}
-  /// Tells the others that this rank ends with an error, before it does what it has left to do: none of them
-  /// waits for it any more, and the world is of no more use. Returns at once; where the world has ended
+  /// Reports to the others that this rank ends with an error, before it does what it has left to do: none of
+  /// them waits for it any more, and the world is of no more use. Returns at once; where the world has ended
   /// already, nothing changes.
   /// \param status that this rank will exit with
   /// \param problem on one line

@@ -4,7 +4,7 @@
 /// Literals are tokenised once, at construction; special tokens of the tokenizer that a literal spells out
 /// become their ids. What turns say is text whatever it spells: a special token in it is cut like any other
 /// text. A mark that the tokenizer puts at the beginning of a text (SentencePiece's dummy prefix) is put
-/// before the first text of a conversation and before the first text behind {bos}, nowhere else.
+/// before the first text of a conversation and before the first text after {bos}, nowhere else.
 ///
 /// A template in Jinja (jinja_chat.h) is rendered instead, and cut into tokens at once between the bounds of
 /// the answers, so that an answer begins with the same token after training's prompt as after inference's.
@@ -57,12 +57,12 @@ class ChatEncoder {
   const std::vector<uint32_t>& answer_end() const { return answer_end_; }
 
   const ChatTemplate& chat_template() const { return template_; }
-  /// How many literals there are, counting twice those that may stand at the beginning of a text and
+  /// How many literals there are, counting twice those that may be at the beginning of a text and
   /// elsewhere where that makes a difference; and how often one was tokenised: the same number, however many
   /// conversations.
   size_t literals() const { return literals_; }
   size_t literal_tokenizations() const { return literal_tokenizations_; }
-  /// Literals that look like special tokens and are none of the tokenizer's: text to the model.
+  /// Literals that look like special tokens and are not among the tokenizer's: text to the model.
   const std::vector<std::string>& unknown_marks() const { return unknown_marks_; }
 
  private:

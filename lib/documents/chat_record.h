@@ -11,7 +11,7 @@
 ///   {"text": [user, assistant, user, assistant, ...]}
 /// Roles: system; user, human; assistant, gpt, model, bot; others (tool, developer) where whole turns are
 /// read, with the line's "tools". Elsewhere a conversation is a system turn or none, then user
-/// and assistant in turn, and ends with the assistant.
+/// and assistant alternating, and ends with the assistant.
 #pragma once
 
 #include <memory>
@@ -33,7 +33,7 @@ struct ChatTurn {
   ChatRole role = ChatRole::kUser;
   std::string content;
   std::string input;  ///< of a user turn, what the instruction is about; may be empty
-  std::string json;   ///< the turn as the record has it, where whole turns are read; else empty
+  std::string json;   ///< the turn as in the record, where whole turns are read; else empty
 };
 
 struct ChatRecord {

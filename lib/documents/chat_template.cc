@@ -210,7 +210,7 @@ void CheckPart(TemplatePart part, const std::vector<TemplateItem>& items, const 
       std::any_of(items.begin(), content, [](const TemplateItem& item) { return item.loss; })) {
     throw line.Bad("has something between [ and {content}, which no prompt of inference could tell apart");
   }
-  if (part == TemplatePart::kText && !items.back().loss) throw line.Bad("has something behind its ]");
+  if (part == TemplatePart::kText && !items.back().loss) throw line.Bad("has something after its ]");
 }
 
 void ParseTrim(LineParser* line, ChatTemplate* chat_template) {

@@ -8,13 +8,13 @@
 ///   assistant  "<|im_start|>assistant\n" [ {content} "<|im_end|>" ] "\n"
 ///
 /// Items are JSON strings, {content} (what the turn says), { content} (with a space before it, cut into
-/// tokens together), {bos} and {eos} (the tokenizer's ids). Between [ and ] stands what training predicts:
-/// the answer, and the mark that ends it; what is before [ is how a prompt ends at inference. Other parts:
+/// tokens together), {bos} and {eos} (the tokenizer's ids). Between [ and ] comes what training predicts:
+/// the answer, and its end-of-turn token; what is before [ is how a prompt ends at inference. Other parts:
 ///
 ///   no-system             instead of system, when the conversation has no such turn
 ///   no-system-with-input  likewise, when its first user turn has an input besides (default: as no-system)
-///   user-after-system     instead of user, for the turn behind the system turn
-///   input                 behind a user turn's content (inside it, before what follows {content}), when it
+///   user-after-system     instead of user, for the turn after the system turn
+///   input                 after a user turn's content (inside it, before what follows {content}), when it
 ///                         has an input (default: "\n\nContext: " {content})
 ///   between               before every user turn but the first
 ///   trim                  roles whose content loses white space at both ends, as words:
@@ -74,8 +74,8 @@ struct ChatTemplate {
   /// A model's own, in Jinja: `text` is its source, and what is above between them says nothing.
   bool is_jinja = false;
   std::vector<std::pair<std::string, std::string>>
-      named_tokens;                   ///< bos_token and its like, as its folder has them
-  std::chrono::sys_seconds now = {};  ///< what its strftime_now tells
+      named_tokens;                   ///< bos_token and its like, as in its folder
+  std::chrono::sys_seconds now = {};  ///< what its strftime_now returns
 
   const std::vector<TemplateItem>& part(TemplatePart which) const {
     return parts[static_cast<size_t>(which)];
@@ -84,14 +84,14 @@ struct ChatTemplate {
   bool has_instruction() const { return !part(TemplatePart::kInstruction).empty(); }
 };
 
-/// What a template's strftime_now tells: SOURCE_DATE_EPOCH of the environment, by which builds are repeated,
-/// or the time that it is.
+/// What a template's strftime_now returns: SOURCE_DATE_EPOCH of the environment, by which builds are
+/// repeated, or the time that it is.
 /// \throws Error{kUsage} when SOURCE_DATE_EPOCH is no number of seconds
 std::chrono::sys_seconds TemplateTime();
 
 /// The names of the built-in templates.
 std::vector<std::string> BuiltInTemplateNames();
-/// A built-in template's text; empty when there is none of this name.
+/// A built-in template's text; empty when there is not one of this name.
 std::string_view BuiltInTemplateText(const std::string& name);
 
 /// \param name for messages
@@ -104,7 +104,7 @@ ChatTemplate ParseChatTemplate(std::string_view text, const std::string& name);
 ChatTemplate LoadChatTemplate(const std::string& name_or_path);
 
 /// How conversations for a model are written: as said, or else as the folder of its tokenizer says, or plain,
-/// which is told then.
+/// which is reported then.
 /// \param named as LoadChatTemplate takes it; empty: nothing is said
 /// \param tokenizer as LoadTokenizer takes it
 /// \throws Error{kUsage, kIo}

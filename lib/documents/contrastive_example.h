@@ -3,7 +3,7 @@
 ///   {"query": TEXT, "pos": [TEXT, ...], "neg": [TEXT, ...]}
 ///
 /// where a TEXT is a string, or a list of two: an instruction, which may be "", and the text. Other members
-/// are passed over; "neg" may be absent or empty.
+/// are skipped; "neg" may be absent or empty.
 #pragma once
 
 #include <memory>

@@ -15,10 +15,10 @@ struct DecodeJobOptions {
   std::string output = "-";
   /// {"doc":0,"text":"..."} a document instead of its text and a newline; of sft records with
   /// "segments":[{"loss":false,"tokens":12,"text":"..."},...]; of contrastive ones
-  /// {"doc":0,"query":[I,T],"pos":[[I,T],...],"neg":[...]}, where I is what stands before the text T,
+  /// {"doc":0,"query":[I,T],"pos":[[I,T],...],"neg":[...]}, where I is what comes before the text T,
   /// instruction and template
   bool as_jsonl = false;
-  uint64_t limit = 0;  ///< stop after so many documents; 0: none
+  uint64_t limit = 0;  ///< stop after this many documents; 0: none
 };
 
 /// Writes the text of every document, each by the tokenizer that its stream carries. BOS and EOS stand for no

@@ -30,7 +30,7 @@ struct DocumentProblem {
   SkipReason reason = SkipReason::kBadJson;
   std::string problem;           ///< for people
   std::optional<uint64_t> byte;  ///< offset in the record, from 0, where it helps
-  std::string hint;              ///< the flag to change, when the reason alone does not tell it
+  std::string hint;              ///< the flag to change, when the reason alone does not say it
 };
 
 }  // namespace trainwright

@@ -64,7 +64,7 @@ InputFormat ParseInputFormat(const std::string& name) {
     if (name == NameOf(format)) return format;
   }
   throw Error(ErrorCode::kUsage, "--format",
-              "\"" + name + "\" is none of auto, lines, jsonl, paragraphs, nul, file, parquet");
+              "\"" + name + "\" is not one of auto, lines, jsonl, paragraphs, nul, file, parquet");
 }
 
 const char* NameOf(InputFormat format) {

@@ -24,7 +24,7 @@ namespace trainwright {
 enum class InputFormat {
   kLines,       ///< a line is a document; '\n' ends a line, a last line may lack it, '\r' is text
   kJsonl,       ///< a line is a JSON object
-  kParagraphs,  ///< blank lines (empty, or of a '\r') stand between documents
+  kParagraphs,  ///< blank lines (empty, or of a '\r') come between documents
   kNul,         ///< a zero byte ends a document, the last may lack it; newlines are text
   kFile,        ///< a file is a document
   kParquet,     ///< a row of a parquet file is a document, its columns joined with newlines
@@ -46,13 +46,13 @@ struct DocumentInput {
 InputFormat ParseInputFormat(const std::string& name);
 const char* NameOf(InputFormat format);
 
-/// What `--format auto` means: jsonl for names that end in .jsonl, .ndjson or .json (and .gz or .zst behind),
+/// What `--format auto` means: jsonl for names that end in .jsonl, .ndjson or .json (and .gz or .zst after),
 /// and for everything else than parquet when keys are given; parquet for .parquet; otherwise lines, which is
 /// also what standard input holds.
 InputFormat GuessInputFormat(const std::string& path, bool has_keys);
 
 struct Record {
-  size_t begin = 0, end = 0;  ///< the record without its end mark, as a range of the batch's bytes
+  size_t begin = 0, end = 0;  ///< the record without its delimiter, as a range of the batch's bytes
   bool too_long = false;      ///< longer than the limit: its bytes were dropped
 };
 
@@ -97,7 +97,7 @@ class DocumentReader {
   uint64_t stored_bytes_read() const;
   uint64_t stored_bytes_total() const { return stored_bytes_total_; }
   /// Bytes of decompressed input so far, and their XXH3-64: the same for a pipe and for files in that order.
-  /// Of parquet, they are the rows' text, a zero byte behind each.
+  /// Of parquet, they are the rows' text, a zero byte after each.
   uint64_t input_bytes() const { return input_bytes_; }
   uint64_t input_hash() const { return hashes_.input.Digest(); }
 

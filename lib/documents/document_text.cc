@@ -57,7 +57,7 @@ std::string_view RawRecord(const RecordBatch& batch, size_t index) {
 std::string PlaceOf(const RecordBatch& batch, size_t index) {
   if (batch.format == InputFormat::kFile) return "";
   const std::string behind =
-      batch.skipped_bytes > 0 ? " of those behind byte " + std::to_string(batch.skipped_bytes) : "";
+      batch.skipped_bytes > 0 ? " of those after byte " + std::to_string(batch.skipped_bytes) : "";
   if (batch.format == InputFormat::kParquet) return "row " + std::to_string(batch.first_record + index);
   const bool is_line = batch.format == InputFormat::kLines || batch.format == InputFormat::kJsonl;
   return (is_line ? "line " : "document ") + std::to_string(batch.first_record + index) + behind;

@@ -14,7 +14,7 @@ namespace trainwright {
 std::optional<ChatTemplate> FindFolderTemplate(const std::string& folder);
 
 /// Likewise of an adapter's folder beside its base: the adapter's own, or else the base's. Special tokens
-/// that the adapter does not name are named as the base has them.
+/// that the adapter does not name are named as in the base.
 std::optional<ChatTemplate> FindAdapterTemplate(const std::string& adapter, const std::string& base);
 
 /// Of a file NAME.jinja (special tokens are named by the tokenizer_config.json beside it), or NAME.json with

@@ -21,7 +21,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr char kKnownNames[] =
-    ".txt, .text, .md, .jsonl, .ndjson, .json (with .gz or .zst behind, too), .parquet";
+    ".txt, .text, .md, .jsonl, .ndjson, .json (with .gz or .zst after it, too), .parquet";
 
 bool HasKnownName(std::string_view name) {
   if (name.ends_with(".parquet")) return true;
@@ -163,13 +163,13 @@ std::vector<std::string> FilesOfFolder(const std::string& folder, bool every_fil
     throw Error(ErrorCode::kUsage, folder, "is a folder without a file", "", "");
   if (found.empty()) {
     throw Error(ErrorCode::kUsage, folder,
-                "is a folder without a file whose name tells its format; it holds " + std::to_string(others) +
-                    " of other names",
+                "is a folder without a file whose name implies its format; it holds " +
+                    std::to_string(others) + " of other names",
                 "",
                 std::string("known are ") + kKnownNames + "; with --format, every file of a folder is read");
   }
   if (others > 0) {
-    LogInfo(folder + ": passed over " + std::to_string(others) + " files whose names tell no format");
+    LogInfo(folder + ": skipped " + std::to_string(others) + " files whose names imply no format");
   }
   std::sort(found.begin(), found.end());
   return found;

@@ -11,15 +11,15 @@ struct InputFilesOptions {
   /// never taken for a pattern. "-" is standard input.
   std::vector<std::string> arguments;
   /// A file with one name a line, or between zero bytes; "-" is standard input; empty: none. Its names come
-  /// behind the arguments and are no patterns.
+  /// after the arguments and are no patterns.
   std::string list;
-  /// Of folders, whether every file counts, or only those whose name tells a known format.
+  /// Of folders, whether every file counts, or only those whose name implies a known format.
   bool every_file = false;
 };
 
 /// The names in order: of a folder or pattern, in byte order of the paths. Folders are walked to any depth;
 /// symbolic links are followed, but for those that lead back to a folder above. Names that begin with a dot
-/// are passed over in folders and patterns.
+/// are skipped in folders and patterns.
 /// \throws Error{kUsage} for a folder, pattern or list that gives no file; Error{kIo} for what cannot be
 ///     opened
 std::vector<std::string> ExpandInputs(const InputFilesOptions& options);

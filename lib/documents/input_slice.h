@@ -29,7 +29,7 @@ InputSlice ParseInputSlice(const std::string& text);
 /// \throws Error{kUsage} for inputs that are no regular files; Error{kIo}, Error{kBadInput}
 std::vector<DocumentInput> SliceOf(const std::vector<DocumentInput>& inputs, const InputSlice& slice);
 
-/// The bytes of the records that begin in [begin, end) of a file's decompressed bytes, end marks included.
+/// The bytes of the records that begin in [begin, end) of a file's decompressed bytes, delimiters included.
 /// \param stored_bytes_read counts what is read of the file
 /// \param stored_hash where not null, takes it in
 std::unique_ptr<ByteSource> OpenRecordRange(const DocumentInput& input, uint64_t* stored_bytes_read,

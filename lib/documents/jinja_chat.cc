@@ -253,7 +253,7 @@ JinjaChat::Answer JinjaChat::AnswerOf(const Said& said, size_t turn, const std::
   if (!says || other == text || words_end < begin) {
     throw Error(
         ErrorCode::kBadInput, "turn " + std::to_string(turn),
-        "is not what the template writes behind its prompt, and no {% generation %} marks the answers");
+        "is not what the template writes after its prompt, and no {% generation %} marks the answers");
   }
   const auto calls = changed[turn].find("tool_calls");
   const bool has_calls = calls != changed[turn].end() && calls->is_array() && !calls->empty();

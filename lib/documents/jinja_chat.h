@@ -1,15 +1,15 @@
 /// Conversations written by a Jinja template of a model, and which of the text the assistant says.
 ///
 /// The text is what transformers' apply_chat_template gives. The assistant's part of it is
-///   what stands in {% generation %} blocks, where the template has them; else, of each of its turns,
+///   what is in {% generation %} blocks, where the template has them; else, of each of its turns,
 ///   from where the rendering of the turns before it ends, with add_generation_prompt,
-///   to where its words end (its tool calls, if it makes some) and the end mark behind them: the tokenizer's
-///   EOS, or another special token.
+///   to where its words end (its tool calls, if it makes some) and the end-of-turn token after them: the
+///   tokenizer's EOS, or another special token.
 /// Where the words end is found by rendering the conversation once more with one letter added to them. A
 /// template whose prompts are not how its answers begin is refused: training and inference would differ.
 ///
-/// Costs 1 + 2n renderings of a conversation with n answers, one where {% generation %} tells. Immutable and
-/// thread-safe.
+/// Costs 1 + 2n renderings of a conversation with n answers, one where {% generation %} marks them. Immutable
+/// and thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -38,7 +38,7 @@ struct RenderedChat {
 class JinjaChat {
  public:
   /// \param tokenizer names BOS and EOS where the template's folder does not; outlives the object
-  /// \throws Error{kUsage} naming what is no Jinja, or that it does not tell where its answers are
+  /// \throws Error{kUsage} naming what is no Jinja, or that it does not say where its answers are
   JinjaChat(const ChatTemplate& chat_template, const Tokenizer& tokenizer);
 
   /// \param last_only only the last answer is looked for
@@ -46,12 +46,12 @@ class JinjaChat {
   std::optional<DocumentProblem> Render(const ChatRecord& record, bool last_only, RenderedChat* chat) const;
   /// Likewise up to where the assistant answers; without answers.
   std::optional<DocumentProblem> RenderPrompt(const ChatRecord& record, RenderedChat* chat) const;
-  /// What follows an answer's words and is predicted; empty when a trial conversation does not tell.
+  /// What follows an answer's words and is predicted; empty when a trial conversation does not show it.
   const std::string& answer_end() const { return answer_end_; }
 
  private:
   struct Said;
-  /// Bytes of the text: words end where the end mark, if any, begins or white space before it does.
+  /// Bytes of the text: words end where the end-of-turn token, if any, begins or white space before it does.
   struct Answer {
     size_t begin = 0, words_end = 0, end = 0;
   };

@@ -41,9 +41,9 @@ struct PretokenizeJobOptions {
   bool skip_bad_documents = false;    ///< count them instead of stopping at the first
   bool replace_invalid_utf8 = false;  ///< U+FFFD for each bad byte instead of a bad document
   uint64_t max_document_bytes = uint64_t{1} << 30;
-  /// Compare every so many documents of a source with the tokenizer's reference; 0: none.
+  /// Compare every this many documents of a source with the tokenizer's reference; 0: none.
   uint64_t verify_every = 0;
-  uint64_t limit = 0;          ///< stop after so many documents, held out ones included; 0: none
+  uint64_t limit = 0;          ///< stop after this many documents, held out ones included; 0: none
   double holdout = 0;          ///< share of the documents for the validation stream, in [0, 1)
   std::string holdout_output;  ///< its file; required with a holdout
   std::string output = "-";
@@ -107,7 +107,7 @@ class Pretokenizer {
 ///     Error{kInterrupted, kTerminated}
 PretokenizeReport RunPretokenize(const PretokenizeJobOptions& options, ProgressMode progress);
 
-/// The counts as --summary has them.
+/// The counts as in --summary.
 nlohmann::ordered_json ToJson(const PretokenizeReport& report);
 /// The counts in one line for people.
 std::string Describe(const PretokenizeReport& report);

@@ -26,10 +26,10 @@ class PromptReader {
   /// \param prompt the only one, or absent: the lines of `path` ("-" is standard input)
   /// \param conversations whether a prompt is what ChatRecordReader::ReadPrompt takes; else it is {"prompt":
   /// "..."}
-  /// \param whole_turns as ChatRecordOptions has it
+  /// \param whole_turns as in ChatRecordOptions
   PromptReader(std::optional<std::string> prompt, const std::string& path, bool conversations,
                bool whole_turns = false);
-  /// \returns nullopt behind the last
+  /// \returns nullopt after the last
   /// \throws Error{kBadInput} naming the line that is no prompt
   std::optional<PromptLine> Next();
   /// \throws Error{kBadInput} when the file was written to since reading it began

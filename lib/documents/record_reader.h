@@ -28,7 +28,7 @@ class RecordReader {
   RecordReader(const std::string& path, InputFormat format);
 
   /// The next record, as RawRecord gives it: blank ones, too. Valid until the next call.
-  /// \returns nullopt behind the last
+  /// \returns nullopt after the last
   /// \throws Error{kBadInput} on a record of 1 GiB and when the file was written to since reading it began;
   ///     Error{kIo}; Error{kInterrupted, kTerminated} after a stop signal
   std::optional<std::string_view> Next();
@@ -37,7 +37,7 @@ class RecordReader {
   /// Of the last record.
   const JsonPlace& place() const { return place_; }
 
-  /// As DocumentReader has them.
+  /// As in DocumentReader.
   void HashStoredBytes() { documents_.HashStoredBytes(); }
   std::string stored_sha256() const { return documents_.stored_sha256(); }
   uint64_t stored_bytes_read() const { return documents_.stored_bytes_read(); }

@@ -21,7 +21,7 @@ class ReferenceCheck {
   /// \throws Error{kUsage} when it has no reference
   ReferenceCheck(const Tokenizer& tokenizer, uint64_t every);
 
-  /// Whether a record, numbered from 1 within its source, is compared: the first, and every N-th behind it.
+  /// Whether a record, numbered from 1 within its source, is compared: the first, and every N-th after it.
   bool Due(uint64_t record) const { return (record - 1) % every_ == 0; }
   const Tokenizer& reference() const { return *reference_; }
 

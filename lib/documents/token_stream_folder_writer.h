@@ -27,7 +27,7 @@ class TokenStreamFolderWriter {
   /// Error{kIo}
   explicit TokenStreamFolderWriter(const std::string& folder);
 
-  /// Says which streams the set shall have, and takes over those that are there and whole. Called once,
+  /// Says which streams the set should have, and takes over those that are there and whole. Called once,
   /// first.
   /// \throws Error{kIo, kInterrupted, kTerminated}
   void Plan(const std::vector<std::string>& keys);

@@ -27,7 +27,7 @@ class BlockEmbedder {
 
   /// \throws as TextEmbedder::Tokenize and Flush
   void Add(std::string id, const InstructedText& text, const JsonPlace& place);
-  /// To be called behind the last text.
+  /// To be called after the last text.
   /// \throws as TextEmbedder::Embed; what the use throws, on all ranks
   void Flush();
 

@@ -5,10 +5,10 @@
 ///   modules.json                            body, pooling, projection, normalisation
 ///   sentence_bert_config.json  config_sentence_transformers.json  1_Pooling/config.json
 ///   modeling_trainwright_bidirectional.py   of bidirectional attention: config.json names it (auto_map)
-///   trainwright_pooling.py                  of pooling weightedmean behind a prompt
+///   trainwright_pooling.py                  of pooling weightedmean after a prompt
 ///
-/// The prompts are what the template writes before a text without an instruction, but for a mark of the
-/// beginning that the tokenizer itself puts there. Weights and tokenizer are WriteHfFolder's, the projection
+/// The prompts are what the template writes before a text without an instruction, but for a BOS that
+/// the tokenizer itself puts there. Weights and tokenizer are WriteHfFolder's, the projection
 /// WriteProjection's.
 #pragma once
 
@@ -24,8 +24,8 @@ namespace trainwright {
 /// \throws Error{kIo}
 void WriteEmbeddingSpec(const std::string& folder, const ModelConfig& config, EmbeddingSpec spec);
 
-/// Writes all of them beside the model's files, each atomically, config.json anew and last. A tokenizer
-/// without a mark for padding pads with that of the beginning: what is padded, behind the text, is masked.
+/// Writes all of them beside the model's files, each atomically, config.json again and last. A tokenizer
+/// without a pad token pads with BOS: what is padded, after the text, is masked.
 /// \param folder with the tokenizer's files
 /// \throws Error{kIo}; Error{kUsage} on a template that is none
 void WriteEmbeddingFolder(const std::string& folder, const ModelConfig& config, const EmbeddingSpec& spec);

@@ -20,7 +20,7 @@ struct EmbeddingSpec {
   /// one is generated, b bidirectional and c causal.
   std::string attention = "bbcc";
   bool normalize = true;   ///< vectors have unit length
-  int64_t projection = 0;  ///< elements of a linear layer's result behind the pooling; 0: there is none
+  int64_t projection = 0;  ///< elements of a linear layer's result after the pooling; 0: there is none
   /// Tokens of the longest texts it was trained with, instructions among them; 0: nobody said.
   int64_t query_max_len = 0, passage_max_len = 0;
   std::string

@@ -83,7 +83,7 @@ int64_t ReadDense(const json& module, const std::string& folder, const Embedding
   }
   if (!pools || spec.normalize) {
     throw Error(ErrorCode::kBadInput, path,
-                std::string("is a linear layer ") + (pools ? "behind Normalize" : "before the pooling"), "",
+                std::string("is a linear layer ") + (pools ? "after Normalize" : "before the pooling"), "",
                 "one between the pooling and Normalize is read here");
   }
   const int64_t size = SizeOfDense(ReadObject(path), path);

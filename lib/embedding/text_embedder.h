@@ -73,7 +73,7 @@ class TextEmbedder {
   /// What the vectors are made with, for results: "embedding" (the description), "precision", "checkpoint",
   /// "model" and "adapter".
   nlohmann::ordered_json Maker() const;
-  /// The same behind what was embedded: "tokens", "texts_cut" and "texts_empty".
+  /// The same after what was embedded: "tokens", "texts_cut" and "texts_empty".
   nlohmann::ordered_json CountsAndMaker() const;
 
  private:

@@ -23,7 +23,7 @@ void CheckTexts(std::span<const EncodedText> texts) {
   for (size_t i = 0; i < texts.size(); ++i) {
     if (texts[i].tokens.size() > texts[i].instruction_tokens) continue;
     throw Error(ErrorCode::kBadInput, "text " + std::to_string(i + 1),
-                "has no token behind the " + std::to_string(texts[i].instruction_tokens) +
+                "has no token after the " + std::to_string(texts[i].instruction_tokens) +
                     " of its instruction, so nothing to pool");
   }
 }

@@ -57,7 +57,7 @@ class TextEncoder {
   int64_t dimension() const { return dimension_; }
   /// \returns fp32 [texts, dimension()] where the model computes, in the order of the texts, the same on all
   ///     ranks
-  /// \throws Error{kBadInput} on a text without a token behind its instruction, an id outside the vocabulary,
+  /// \throws Error{kBadInput} on a text without a token after its instruction, an id outside the vocabulary,
   ///     or a text longer than the model's positions; Error{kNonFinite}; Error{kInterrupted, kTerminated}
   ///     after a stop signal; what fails on one rank ends all
   at::Tensor Encode(std::span<const EncodedText> texts);

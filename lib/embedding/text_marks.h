@@ -1,5 +1,5 @@
 /// What programs that read a model's folder put around a text of their own accord: transformers' tokenizer
-/// its marks, sentence-transformers a prompt.
+/// its special tokens, sentence-transformers a prompt.
 #pragma once
 
 #include <string>
@@ -18,8 +18,8 @@ struct TextMarks {
 /// \throws Error{kBadInput, kIo}
 TextMarks ReadTextMarks(const std::string& folder);
 
-/// How sentence-transformers writes a text of the folder: the tokenizer's marks, and the prompt that
-/// config_sentence_transformers.json has for texts that come with none. What the library pools stands between
+/// How sentence-transformers writes a text of the folder: the tokenizer's special tokens, and the prompt that
+/// config_sentence_transformers.json has for texts that come with none. What the library pools comes between
 /// [ and ]; where that is more than the text, no place is left for an instruction.
 /// \param pools_prompt include_prompt of the pooling
 /// \returns a ChatTemplate; empty: the text alone

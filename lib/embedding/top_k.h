@@ -11,7 +11,7 @@
 namespace trainwright {
 
 /// A row's score for a query is their RowProduct, rounded to fp32: it depends on nothing else, so that equal
-/// rows have equal scores, and neither tiles nor threads change a result. Products of whole tiles in fp32
+/// rows have equal scores, and neither tiles nor threads change a result. GEMMs of whole tiles in fp32
 /// only find the rows that may be among the best: what they may be wrong by is bounded, and every row within
 /// the bound is scored again. Memory: queries, k rows each, one tile. Not thread-safe.
 class TopK {

@@ -25,9 +25,9 @@ void CheckEmbedSettings(const EmbedSettings& settings) {
     throw Error(ErrorCode::kUsage, "--format", "has to be jsonl with --mine-negatives, which writes records");
   }
   if (mining.first_place > mining.last_place) {
-    throw Error(ErrorCode::kUsage, "--first-place",
-                std::to_string(mining.first_place) + " lies behind --last-place " +
-                    std::to_string(mining.last_place));
+    throw Error(
+        ErrorCode::kUsage, "--first-place",
+        std::to_string(mining.first_place) + " lies after --last-place " + std::to_string(mining.last_place));
   }
 }
 

@@ -28,7 +28,7 @@ struct EmbedText {
 
 /// Reads texts one after the other; gzip and zstd content is decompressed. Not thread-safe.
 ///
-/// Every line is a text, an empty one too. A JSON line is {"text"} and perhaps "title", which stands before
+/// Every line is a text, an empty one too. A JSON line is {"text"} and perhaps "title", which comes before
 /// the text, "instruction", "role" (query or passage) and "_id" or "id".
 class EmbedInput {
  public:
@@ -37,14 +37,14 @@ class EmbedInput {
   /// \throws Error{kUsage, kIo}
   EmbedInput(const std::string& path, const std::string& format, EmbedDefaults defaults);
 
-  /// \returns false behind the last
+  /// \returns false after the last
   /// \throws Error{kBadInput} naming the line: no such text, not UTF-8, an id where the first text has none
   ///     or the other way round; Error{kIo, kInterrupted, kTerminated}
   [[nodiscard]] bool Next(EmbedText* text);
   uint64_t texts() const { return texts_; }
   /// How many of them have the id of one before them. Takes time by their number, and 8 bytes for each.
   uint64_t CountRepeatedIds() const;
-  /// Of the records so far, a newline behind each, in hexadecimal.
+  /// Of the records so far, a newline after each, in hexadecimal.
   std::string consumed_sha256() const { return HexEncode(consumed_.Digest()); }
   /// {"path", "sha256"} of the bytes read, as they are stored; whole once Next returned false.
   nlohmann::ordered_json identity() const;

@@ -131,12 +131,12 @@ class EmbedRun {
       const bool is_other = output_ && position_.input_sha256 != output_->start().input_sha256;
       if (position_.texts < done || is_other) {
         throw Error(ErrorCode::kBadInput, settings_.input, "does not begin with the texts that were embedded",
-                    "", "begin anew without --resume");
+                    "", "start over without --resume");
       }
       has_text_ = input_.Next(&text_);
     });
     resumed_ = done;
-    if (world_->is_writer()) LogInfo("continuing behind " + FormatNumberOf(done, "text"));
+    if (world_->is_writer()) LogInfo("continuing after " + FormatNumberOf(done, "text"));
   }
 
   /// \returns false behind the last text
@@ -160,7 +160,7 @@ class EmbedRun {
     RequireKeysAndValues(embedder_.checkpoint().model->body(), "--context-cache");
     if (settings_.resume) {
       throw Error(ErrorCode::kUsage, "--context-cache", "does not go with --resume", "",
-                  "begin anew without --resume");
+                  "start over without --resume");
     }
     if (!text_.id) {
       throw Error(ErrorCode::kBadInput, settings_.input,
@@ -196,7 +196,7 @@ class EmbedRun {
   void SaveAndTell() {
     if (!output_ || !output_->resumable() || position_.texts == 0) return;
     output_->Save(position_, /*now=*/true);
-    LogInfo("stopped behind " + FormatNumberOf(position_.texts, "text") + "; --resume goes on from there");
+    LogInfo("stopped after " + FormatNumberOf(position_.texts, "text") + "; --resume goes on from there");
   }
 
   nlohmann::ordered_json Summary(double time_s) const {

@@ -29,7 +29,7 @@ bool IsInPlace(const std::string& path) {
 void CheckIdLine(const std::string& id) {
   if (id.find_first_of("\r\n") == std::string::npos && id.find_first_not_of(" \t") != std::string::npos)
     return;
-  throw Error(ErrorCode::kBadInput, "id " + Quoted(id), "cannot stand on a line of its own", "",
+  throw Error(ErrorCode::kBadInput, "id " + Quoted(id), "cannot be on a line of its own", "",
               "--format jsonl takes any id");
 }
 
@@ -46,7 +46,7 @@ EmbedOutput::EmbedOutput(EmbedOutputOptions options)
     sink_ = OpenSink(options_.path, /*binary=*/!is_jsonl, options_.force_terminal);
     if (HasIdsFile()) {
       LogWarning("the ids of the texts are not written: " + sink_->name() +
-                 " is no file, beside which they stand");
+                 " is no file, beside which they are written");
       LogHint("name a file with -o, or pass --format jsonl", LogLevel::kWarning);
     }
     if (!is_jsonl) {  // its beginning is written last
@@ -91,10 +91,10 @@ std::optional<nlohmann::json> EmbedOutput::ReadJournal() const {
     if (journal.at("making_sha256") != options_.making_sha256) {
       throw Error(ErrorCode::kUsage, options_.path,
                   "was begun with another model, other options of the vectors or another number of threads",
-                  "", "repeat the options of then, or begin anew without --resume");
+                  "", "repeat the options of then, or start over without --resume");
     }
   } catch (const nlohmann::json::exception&) {
-    throw Error(ErrorCode::kBadInput, path, "is no journal of embed", "", "begin anew without --resume");
+    throw Error(ErrorCode::kBadInput, path, "is no journal of embed", "", "start over without --resume");
   }
   return journal;
 }
@@ -118,7 +118,7 @@ void EmbedOutput::OpenFiles(const nlohmann::json* journal) {
       ReadField(*journal, "file_bytes", path, &file_bytes);
       ReadField(*journal, "ids_bytes", path, &ids_bytes);
     } catch (const nlohmann::json::exception&) {
-      throw Error(ErrorCode::kBadInput, path, "is no journal of embed", "", "begin anew without --resume");
+      throw Error(ErrorCode::kBadInput, path, "is no journal of embed", "", "start over without --resume");
     }
   }
   has_journal_ = journal != nullptr;

@@ -38,7 +38,7 @@ struct EmbedOutputOptions {
 /// Not thread-safe.
 class EmbedOutput {
  public:
-  /// Without `resume`, or where there is no journal, it begins anew.
+  /// Without `resume`, or where there is no journal, it begins again.
   /// \throws Error{kUsage} when another process writes the file, on a run that was made otherwise, on
   ///     `resume` of what is no file; Error{kBadInput} on a damaged journal; Error{kIo}
   explicit EmbedOutput(EmbedOutputOptions options);
@@ -55,13 +55,13 @@ class EmbedOutput {
   void Add(std::span<const float> values, std::span<const std::string> ids);
   /// Has the disk keep what was added, and the journal say so, once 10 s have passed since it last did, or
   /// `now`.
-  /// \param position behind what was added
+  /// \param position after what was added
   void Save(const EmbedPosition& position, bool now);
   bool resumable() const { return file_ != nullptr; }
   /// Makes the file visible, and removes the journal. Where names have a file of their own, an older file
-  /// goes before the names appear and the new one appears behind them: at no time do names stand beside
-  /// vectors of other texts. A run that is killed in between is gone on with as any other.
-  /// \param end of the input, behind what was added
+  /// is removed before the names appear and the new one appears after them: at no time do names lie beside
+  /// vectors of other texts. A run that is killed in between is continued as any other.
+  /// \param end of the input, after what was added
   void Commit(const EmbedPosition& end);
 
  private:

@@ -40,7 +40,7 @@ struct EvaluateJobOptions {
 /// Text, conversations: how well each next token is predicted. Shards of other records, not on a pipe: what
 /// the objective measures that the checkpoint was trained for, with its options, or the first that takes
 /// them. Several ranks have the result of one with as many threads as each of them; the writer alone writes
-/// logits and tells what was measured.
+/// logits and says what was measured.
 /// \returns loss_nats, perplexity, bits_per_byte, bits_per_token (of other records: what the objective
 ///     measures in place of these), tokens, docs, and what they were measured with and on: model, adapter and
 ///     data with their hashes

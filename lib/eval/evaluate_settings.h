@@ -19,7 +19,7 @@ struct EvaluateSettings {
   std::string eval_split;
   uint64_t eval_split_seed = 0;
   std::string samples, gold, answer_format = "auto";
-  /// What retrieval and sts have of their own; what they share with the others stands here.
+  /// What retrieval and sts have of their own; what they share with the others is here.
   RetrievalSettings retrieval;
   std::string metric_at = "1,3,5,10,100", gain = "linear", average = "run";
   double min_ndcg = 0;

@@ -25,7 +25,7 @@ namespace trainwright {
 enum class FinishReason { kEos, kLength, kContext, kStop };
 std::string FinishReasonName(FinishReason reason);  ///< "eos", "length", "context", "stop"
 
-/// Where a sequence is when its state is taken. A sample's is behind its last id, without the one that ended
+/// Where a sequence is when its state is taken. A sample's is after its last id, without the one that ended
 /// it.
 enum class StateAfter : uint8_t { kPrompt, kSample };
 
@@ -43,10 +43,10 @@ struct GenerationOptions {
   std::vector<uint32_t> ends;  ///< ids that end a sample, and are not part of it
   /// Only ids below it are chosen, as a tokenizer with fewer ids than the model has them; 0: all.
   int64_t chosen_ids = 0;
-  /// Where set, takes the state behind each prompt, as it is computed, or behind each sample, as it ends.
+  /// Where set, takes the state after each prompt, as it is computed, or after each sample, as it ends.
   std::function<void(const RecurrentState&)> take_state = {};
   StateAfter state_after = StateAfter::kPrompt;
-  /// So many of the most probable tokens' log probabilities besides that of each token chosen; absent: none
+  /// This many of the most probable tokens' log probabilities besides that of each token chosen; absent: none
   /// of both.
   std::optional<int64_t> log_probabilities = {};
   /// Where set, sees each token as it is taken into a sample: of one sequence, for those who watch it.
@@ -58,9 +58,9 @@ struct TokenizedPrompt {
   uint64_t index = 0;
   /// At least one, unless there is a state; with the contexts' at most the model's context, where it has one.
   std::vector<uint32_t> ids;
-  /// What stands before the ids and is not computed.
+  /// What comes before the ids and is not computed.
   std::vector<std::shared_ptr<const CachedContext>> contexts = {};
-  /// Of a sequence that the ids go on with, which is not computed either; null: they begin one.
+  /// Of a sequence that the ids continue, which is not computed either; null: they begin one.
   std::shared_ptr<const RecurrentState> state = {};
 };
 

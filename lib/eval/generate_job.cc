@@ -114,7 +114,7 @@ class Job {
     }
     if (chat_template) {
       if (settings.add_bos) {
-        throw Error(ErrorCode::kUsage, "--bos", "is for plain prompts; a template says where BOS stands");
+        throw Error(ErrorCode::kUsage, "--bos", "is for plain prompts; a template says where BOS is");
       }
       chat_.emplace(*chat_template, checkpoint_.tokenizer.get());
     }

@@ -26,7 +26,7 @@ struct GenerateSettings {
 
   std::string state_in;                ///< file of the state that prompts go on from; empty: none
   std::string state_out;               ///< file that gets the one prompt's state; empty: none
-  std::string state_after = "prompt";  ///< what that state is behind; or "sample"
+  std::string state_after = "prompt";  ///< what that state is after; or "sample"
 
   int64_t samples = 1;  ///< of each prompt
   SamplingOptions sampling;
@@ -35,7 +35,7 @@ struct GenerateSettings {
   int64_t batch = 16;              ///< sequences decoded together
   bool batch_invariant = false;
   std::optional<int64_t>
-      log_probabilities;  ///< of so many other tokens besides each chosen one; absent: none
+      log_probabilities;  ///< of this many other tokens besides each chosen one; absent: none
 
   std::string keep_if;         ///< "answered", "valid", "strict"; empty: every sample is written
   std::string keep = "first";  ///< "all", "distinct"

@@ -14,7 +14,7 @@ namespace trainwright {
 /// Ranks documents by the cosine of their vectors and those of the queries that are judged, exactly, and
 /// scores the rankings. Memory: the queries' vectors, the best documents of each, a block of the corpus, and
 /// the names of its texts; with the baseline, its index besides. Several ranks divide the embedding; the
-/// writer ranks, writes and tells.
+/// writer ranks, writes and reports.
 /// \returns the measures with their intervals, the numbers of queries and documents, the baseline's measures,
 ///     and what was measured with and on
 /// \throws Error: kBadInput (a file's line, vectors of other lengths, no judged query), kUsage (also where a

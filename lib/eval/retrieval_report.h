@@ -10,7 +10,7 @@
 
 namespace trainwright {
 
-/// A system that ranked documents, and what DescribeScores says of its rankings.
+/// A system that ranked documents, and what DescribeScores says about its rankings.
 struct DescribedSystem {
   std::string name;
   nlohmann::ordered_json scores;

@@ -7,7 +7,7 @@ const char* ContrastiveOrder::Add(bool begins_text, TextRole role, bool pooled, 
   if (!begins_text) {
     if (texts_ == 0) return "a text goes on that never began";
     if (role != role_) return "a text changes its role";
-    if (pooled_ && !pooled) return "an instruction stands behind the text that it belongs to";
+    if (pooled_ && !pooled) return "an instruction comes after the text that it belongs to";
     pooled_ = pooled;
     return nullptr;
   }
@@ -16,7 +16,7 @@ const char* ContrastiveOrder::Add(bool begins_text, TextRole role, bool pooled, 
   } else {
     if (const char* fault = FaultOfTextEnd()) return fault;
     if (role == TextRole::kQuery) return "a record has a second query";
-    if (role < role_) return "a positive stands behind the negatives";
+    if (role < role_) return "a positive comes after the negatives";
     if (role == TextRole::kNegative && role_ == TextRole::kQuery) return "a record has no positive";
   }
   ++texts_;

@@ -13,15 +13,15 @@ namespace trainwright {
 struct DocumentPart {
   std::span<const uint32_t> tokens;
   std::span<const Segment> segments;  ///< of sft records one or more, of lm records one
-  bool alone = false;                 ///< whether the token behind it is to be ignored
+  bool alone = false;                 ///< whether the token after it is to be ignored
 
   bool starts_document() const { return (segments.front().flags & kSegmentStartsMidDocument) == 0; }
-  /// The token behind the part when its document goes on elsewhere and that is not to be ignored, else kNoId.
+  /// The token after the part when its document goes on elsewhere and that is not to be ignored, else kNoId.
   /// \param masked kNoId as well when the records say that it is not predicted
   uint32_t next_token(bool masked) const;
   /// Of each token, whether the records say that it is predicted (1) or not (0).
   std::vector<uint8_t> Predicted() const;
-  /// Bytes of text behind the tokens [begin, end): each segment's shared out evenly, exact in sum.
+  /// Bytes of text after the tokens [begin, end): each segment's shared out evenly, exact in sum.
   /// \param masked of predicted tokens only
   uint64_t SourceBytes(uint64_t begin, uint64_t end, bool masked) const;
 };

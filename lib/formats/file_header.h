@@ -41,7 +41,7 @@ inline int TokenWidth(uint32_t vocab_size) {
 
 std::vector<uint8_t> EncodeFileHeader(const FileHeaderFormat& format, const FileHeader& header);
 
-/// So many bytes tell how long the header is.
+/// This many bytes say how long the header is.
 inline constexpr size_t kFileHeaderPrefixBytes = 16;
 
 /// The size of the header that starts with `prefix`, which may be shorter than kFileHeaderPrefixBytes when

@@ -1,6 +1,6 @@
 /// Codes of one to three bytes for token ids, shorter for more frequent ids: how `pack --remap` stores them.
 ///
-/// The ids of a vocabulary are ranked by falling frequency. The first byte of a code tells its length: below
+/// The ids of a vocabulary are ranked by falling frequency. The first byte of a code gives its length: below
 /// `one_byte` it is the rank itself; the last `three_byte` values begin a code of three bytes, the rest one
 /// of two. So each rank has one code, and zstd finds repeated phrases in fewer bytes than in fixed-width ids.
 /// Layout: man/trainwright-shard.5, CODES.

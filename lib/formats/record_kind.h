@@ -1,5 +1,5 @@
 /// What a document is for: text (kLm), a conversation of which some tokens are predicted and others only read
-/// (kSft), or a query with the texts it shall be close to and far from, each of which is pooled into one
+/// (kSft), or a query with the texts it should be close to and far from, each of which is pooled into one
 /// vector (kContrastive). Kinds from kFirstOwnKind on are those of one objective, which alone knows what they
 /// say; files hold them as they hold text.
 #pragma once

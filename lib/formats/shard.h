@@ -54,7 +54,7 @@ inline constexpr uint8_t kSegmentEndsMidDocument = 1 << 1;
 inline constexpr uint8_t kSegmentPadding = 1 << 2;
 /// sft: its tokens are read, not predicted; contrastive: an instruction, read and not pooled.
 inline constexpr uint8_t kSegmentNoLoss = 1 << 3;
-/// sft: goes on with the document of the segment before, in the same attention span; contrastive: with its
+/// sft: continues the document of the segment before, in the same attention span; contrastive: with its
 /// text.
 inline constexpr uint8_t kSegmentContinuesPrevious = 1 << 4;
 /// sft, with kSegmentEndsMidDocument: next_token is not predicted.
@@ -64,7 +64,7 @@ inline constexpr uint8_t kSegmentPositive = 1 << 6;
 inline constexpr uint8_t kSegmentNegative = 1 << 7;
 
 /// A run of positions of a chunk that belong to one document (or to padding). In sft records a document is a
-/// run of segments that are predicted and not predicted in turn: all but the first have
+/// run of segments that are alternately predicted and not predicted: all but the first have
 /// kSegmentContinuesPrevious, kSegmentStartsMidDocument is said of the first and kSegmentEndsMidDocument of
 /// the last. In contrastive records a text is an attention span: a segment of instruction or none, and one
 /// that is pooled; a record is never cut.
@@ -110,7 +110,7 @@ struct ShardTotals {
   bool operator==(const ShardTotals&) const = default;
 };
 
-/// A compressed frame and what the index says of it.
+/// A compressed frame and what the index says about it.
 struct EncodedFrame {
   std::vector<uint8_t> bytes;  ///< one zstd frame with content size and content checksum
   uint64_t hash = 0;           ///< XXH3-64 of `bytes`
@@ -172,7 +172,7 @@ struct FrameEntry {
   uint32_t loss_tokens = 0;  ///< as in ShardTotals
 };
 
-/// What a shard says of itself.
+/// What a shard says about itself.
 struct ShardInfo {
   ShardSetHeader header;  ///< `tokenizer.model` is empty except in shard 0
   uint32_t shard_number = 0;

@@ -26,7 +26,7 @@ uint64_t ShardHeaderBytes(ByteSpan head, const std::string& object, uint64_t off
 /// \param frame the whole skippable frame
 /// \throws Error{kBadInput}
 ShardHeader DecodeShardHeader(ByteSpan frame, const std::string& object, uint64_t offset);
-/// So many bytes of a header tell how long it is.
+/// This many bytes of a header say how long it is.
 inline constexpr size_t kShardHeaderPrefixBytes = 8 + kFileHeaderPrefixBytes;
 
 /// Whether two headers belong to one set; only shard 0 has the tokenizer's model.
@@ -46,7 +46,7 @@ struct ShardIndex {
 /// Size of the index frame.
 uint64_t IndexBytes(uint64_t frames);
 std::vector<uint8_t> EncodeIndex(const ShardIndex& index);
-/// Checks all that the index alone can tell: its hash, and that frames follow each other without a gap.
+/// Checks all that the index alone can show: its hash, and that frames follow each other without a gap.
 /// \param frame the whole skippable frame
 /// \throws Error{kBadInput}
 ShardIndex DecodeIndex(ByteSpan frame, const std::string& object, uint64_t offset);

@@ -1,4 +1,4 @@
-/// What a text of a contrastive record is to the others: the query, or a passage that it shall be close to
+/// What a text of a contrastive record is to the others: the query, or a passage that it should be close to
 /// (positive) or far from (negative).
 #pragma once
 

@@ -138,7 +138,7 @@ std::vector<std::string> StreamsOfFolder(const std::string& name) {
   const bool unfinished = fs::exists(folder + "/" + kStreamJournalName);
   if (unfinished || !fs::exists(manifest)) {
     throw Error(ErrorCode::kBadInput, folder,
-                unfinished ? "is not finished: pretokenize is at work there, or was ended"
+                unfinished ? "is not finished: pretokenize is running there, or was stopped"
                            : "is a folder without a finished set of token streams",
                 "", kGoesOn);
   }

@@ -1,5 +1,5 @@
 /// A folder of token streams, one for each input, in order: DIR/stream-NUMBER-KEY.twt, made whole by
-/// DIR/MANIFEST.json. While DIR/.pretokenize-journal is there, a run is at work or was ended, and nobody
+/// DIR/MANIFEST.json. While DIR/.pretokenize-journal is there, a run is active or was ended, and nobody
 /// reads the folder.
 #pragma once
 

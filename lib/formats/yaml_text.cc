@@ -125,8 +125,7 @@ class TreeBuilder : public YAML::EventHandler {
     const bool is_list = level.value.is_array();
     const std::string name = is_list ? std::to_string(level.value.size()) : level.key;
     const int line = is_list ? LineOf(mark) : level.key_line;
-    if (!is_list && level.value.contains(name))
-      Note("key '" + level.way + name + "' stands there twice", line);
+    if (!is_list && level.value.contains(name)) Note("key '" + level.way + name + "' is given twice", line);
     result_.places[level.way + name].line = line;
     return name;
   }

@@ -1,8 +1,8 @@
 /// YAML of any depth as JSON, with the line and the text of each value: for files of other programs, whose
-/// readers type what stands there (true, 1e-4) before they look at it.
+/// readers convert a value (true, 1e-4) where they need it.
 ///
 /// The plain part of YAML is read: mappings with names as keys, lists, scalars in any style, comments. What
-/// makes a text mean something else than stands there (anchors, aliases, tags, merge keys, a second document)
+/// makes a text mean something else than it says (anchors, aliases, tags, merge keys, a second document)
 /// is recorded as a problem, for the caller to refuse once it knows whose file it is.
 #pragma once
 
@@ -16,7 +16,7 @@ namespace trainwright {
 /// A value in such a text.
 struct YamlPlace {
   int line = 0;      ///< of its key, or of the item of a list; from 1
-  std::string text;  ///< of a scalar, as it stands there without its quotes
+  std::string text;  ///< of a scalar, as written, without its quotes
 };
 
 struct YamlText {

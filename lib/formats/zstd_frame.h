@@ -21,7 +21,7 @@ inline constexpr size_t kSkippableHeaderBytes = 8;
 
 /// Same content, level and zstd version: same bytes. Thread-safe.
 /// \param level 1..19
-/// \param min_match the shortest match to look for, 3..7; 0: as the level has it
+/// \param min_match the shortest match to look for, 3..7; 0: as in the level
 std::vector<uint8_t> CompressZstdFrame(ByteSpan content, int level, int min_match = 0);
 
 /// Whether the checksum in the frame is looked at. It need not be by who compares hashes of frame and

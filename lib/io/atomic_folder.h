@@ -30,7 +30,7 @@ class AtomicFolder {
   std::string path_;
   bool replace_;
   std::unique_ptr<LockedTemporary> lock_;
-  std::string temporary_;  // empty behind the commit
+  std::string temporary_;  // empty after the commit
 };
 
 /// A path without the slashes at its end.

@@ -28,7 +28,7 @@ class ByteSink {
   virtual const std::string& name() const = 0;
 };
 
-/// A sink whose beginning can be written last, as a header that tells sizes must be.
+/// A sink whose beginning can be written last, as a header that has sizes must be.
 class OverwritableSink : public ByteSink {
  public:
   /// Replaces bytes that were written before.
@@ -57,7 +57,7 @@ class AtomicFileSink final : public OverwritableSink {
 
  private:
   std::string path_;
-  std::unique_ptr<LockedTemporary> temporary_;  // null behind the commit
+  std::unique_ptr<LockedTemporary> temporary_;  // null after the commit
   uint64_t size_bytes_ = 0;
   bool keep_existing_ = false;
 };

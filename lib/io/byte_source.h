@@ -26,7 +26,7 @@ class ByteSource {
   virtual const std::string& name() const = 0;
 };
 
-/// Opens a path; "-" is standard input, of which a terminal is told that it is read.
+/// Opens a path; "-" is standard input, and a notice says when that is a terminal.
 /// \throws Error{kIo}
 std::unique_ptr<ByteSource> OpenSource(const std::string& path);
 /// Likewise, from a byte on.
@@ -82,7 +82,7 @@ class MappedFile {
   /// part is read, for files that are read over a long time.
   /// \throws Error{kBadInput} when the file is shorter than it was
   void ThrowIfCut() const;
-  /// To be called behind the last read, too, where nothing else tells that the content is whole.
+  /// To be called after the last read, too, where nothing else says that the content is whole.
   /// \throws Error{kBadInput} when the file was written to since it was mapped
   void ThrowIfWritten() const;
   /// Takes a part of the file, which was read for the last time, out of the process's memory. Reading it

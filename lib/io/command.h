@@ -26,7 +26,7 @@ struct CommandRun {
   double wall_s = 0;
   double user_s = 0, system_s = 0;
   int64_t max_memory_bytes = 0;  ///< resident, of the largest process
-  /// What system calls read and wrote, pipes and caches included; nullopt where the kernel does not tell.
+  /// What system calls read and wrote, pipes and caches included; nullopt where the kernel does not report.
   std::optional<int64_t> read_bytes, written_bytes;
   int exit_status = 0;  ///< 128 + n when signal n ended it
   bool timed_out = false;
@@ -36,7 +36,7 @@ struct CommandRun {
 };
 
 /// Runs a command with empty standard input and waits for it. Ends the command first when a signal asks this
-/// process to stop, unless told otherwise. Thread-safe.
+/// process to stop, unless asked otherwise. Thread-safe.
 /// \throws Error{kIo} when no process can be started, Error{kInterrupted or kTerminated} on a signal
 CommandRun RunCommand(const std::string& command, const CommandOptions& options);
 

@@ -12,7 +12,7 @@ namespace trainwright {
 inline constexpr char kCutMappingHint[] =
     "restore the file; do not write to files in use, but put new ones in their place";
 
-/// To be called once, behind whatever else sees to SIGBUS.
+/// To be called once, after whatever else sees to SIGBUS.
 void TellCutMappings();
 
 }  // namespace trainwright

@@ -57,7 +57,7 @@ class FileWatch {
   /// \param name path of the file, or what to call it in messages
   /// \throws Error{kIo}
   FileWatch(int fd, std::string name);
-  /// Called behind each read, it says that all that was read is of one state of the file.
+  /// Called after each read, it says that all that was read is of one state of the file.
   /// \throws Error{kBadInput} when the file was written to
   void ThrowIfWritten() const;
 

@@ -20,7 +20,7 @@ class FolderLock {
 };
 
 /// Whether somebody holds the lock. Makes and changes nothing, and keeps nobody from taking it. Thread-safe.
-/// \returns false where it cannot be told: the file is missing or may not be read
+/// \returns false where it is not known: the file is missing or may not be read
 bool IsFolderInUse(const std::string& folder);
 
 }  // namespace trainwright

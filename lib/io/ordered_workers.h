@@ -32,7 +32,7 @@ class OrderedWorkers {
     try {
       for (int worker = 0; worker < threads; ++worker)
         threads_.emplace_back([this, worker] { Work(worker); });
-    } catch (...) {  // no thread to be had, or no memory for one
+    } catch (...) {  // no thread available, or no memory for one
       Stop();
       throw;
     }
@@ -59,7 +59,7 @@ class OrderedWorkers {
     work_ready_.notify_one();
   }
 
-  /// Waits for the oldest item's output, for at most so long.
+  /// Waits for the oldest item's output, for at most this long.
   /// \returns whether it is there
   bool WaitFor(std::chrono::duration<double> time) {
     std::unique_lock lock(mutex_);

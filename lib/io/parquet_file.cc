@@ -135,7 +135,7 @@ void ParquetFile::Throw(ParquetStatus status) const {
     throw Error(ErrorCode::kIo, path_, "open failed: " + problem, "", "check the path and its permissions");
   }
   throw Error(ErrorCode::kBadInput, path_, "is damaged or no parquet file: " + problem,
-              row_ > 0 ? "behind row " + std::to_string(row_) : "");
+              row_ > 0 ? "after row " + std::to_string(row_) : "");
 }
 
 }  // namespace trainwright

@@ -44,7 +44,7 @@ class ParquetFile {
   const ParquetColumn& column(size_t index) const;
   /// All columns of the file, for people: "id, text".
   std::string column_names() const;
-  /// Continues with this row, counted from 0; behind the last one nothing follows.
+  /// Continues with this row, counted from 0; after the last one nothing follows.
   /// \throws Error{kBadInput}
   void Seek(uint64_t row);
   /// The next rows, at least one and at most `max_rows` > 0, valid until the next call; fewer where they are

@@ -43,7 +43,7 @@ struct ParquetPlugin {
   ParquetStatus (*seek)(void* reader, uint64_t row);
   /// The next rows, at most `max_rows`, fewer where they are large, none across two row groups.
   /// \param cells row after row, a cell for each column; columns that are no text have null cells
-  /// \returns kRows, kDone behind the last row, or kBroken
+  /// \returns kRows, kDone after the last row, or kBroken
   ParquetStatus (*next)(void* reader, uint64_t max_rows, const ParquetCell** cells, size_t* rows);
   /// What was wrong, in words, after a status other than kDone and kRows.
   const char* (*problem)(void* reader);

@@ -37,7 +37,7 @@ ResumableFileSink::ResumableFileSink(std::string path, uint64_t kept_bytes)
     }
     if (static_cast<uint64_t>(info.st_size) < kept_bytes) {
       throw Error(ErrorCode::kBadInput, partial_, "is shorter than it was when its writer ended", "",
-                  "begin anew without --resume");
+                  "start over without --resume");
     }
     if (ftruncate(fd_, static_cast<off_t>(kept_bytes)) != 0) throw SystemError(partial_, "truncate", errno);
     if (lseek(fd_, 0, SEEK_END) < 0) throw SystemError(partial_, "seek", errno);

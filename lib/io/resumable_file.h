@@ -10,10 +10,10 @@ namespace trainwright {
 
 /// Written as ".<name>.partial" in the same folder; Commit() is fsync, rename, fsync of the folder. Unlike
 /// that of an AtomicFileSink the partial file stays where there is no Commit(), so that another process can
-/// go on with it, and one process at a time has it.
+/// continue it, and one process at a time has it.
 class ResumableFileSink final : public OverwritableSink {
  public:
-  /// \param kept_bytes what stays of the partial file, which has as many at least; 0: it begins anew
+  /// \param kept_bytes what stays of the partial file, which has as many at least; 0: it begins again
   /// \throws Error{kUsage} when another process writes it, Error{kBadInput} when it has fewer bytes,
   ///     Error{kIo}
   ResumableFileSink(std::string path, uint64_t kept_bytes);

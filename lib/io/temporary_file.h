@@ -2,7 +2,7 @@
 ///
 /// The temporary of "<name>" is ".<name>.tmp-<eight random letters and digits>" in the same folder. It is
 /// always made new, through no link, and its writer holds an flock on it as long as it lives: of a file on
-/// itself, of a folder on a file beside it with ".lock" behind its name. Whoever can take the lock knows that
+/// itself, of a folder on a file beside it with ".lock" after its name. Whoever can take the lock knows that
 /// the writer is gone, in whatever container, and on whatever host as far as the file system passes locks on,
 /// it was. Where there are no locks at all, nothing is taken for stale.
 #pragma once
@@ -38,7 +38,7 @@ class LockedTemporary {
 };
 
 /// Deletes temporaries of dead writers.
-/// \param is_of told the name of an output, whether its temporaries are meant
+/// \param is_of given the name of an output, says whether its temporaries are meant
 /// \returns how many files and folders
 int RemoveStaleTemporaries(const std::string& folder, const std::function<bool(const std::string&)>& is_of);
 /// Of one output.

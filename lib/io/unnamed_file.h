@@ -20,10 +20,10 @@ class UnnamedFile {
   UnnamedFile(const UnnamedFile&) = delete;
   UnnamedFile& operator=(const UnnamedFile&) = delete;
 
-  /// Writes behind what was appended before.
+  /// Writes after what was appended before.
   /// \throws Error{kIo}
   void Append(ByteSpan bytes);
-  /// Has the file system keep room for so many bytes, where it can, of zeros at first.
+  /// Has the file system keep room for this many bytes, where it can, of zeros at first.
   /// \throws Error{kIo}
   void Reserve(uint64_t size_bytes);
   /// Overwrites what lies from `offset` on, within or at the end of the file.

@@ -5,7 +5,7 @@
 
 namespace trainwright {
 
-/// \param zstd_result of a function of libzstd that tells errors by its result
+/// \param zstd_result of a function of libzstd that reports errors by its result
 /// \throws std::bad_alloc when the error is that there is no memory
 void ThrowIfNoMemory(size_t zstd_result);
 

@@ -71,7 +71,7 @@ Value Evaluator::EvaluateOperation(const Expression& expression) {
     case ExpressionKind::kTest:
       return EvaluateTest(expression);
     default:
-      throw Problem("this expression stands in a wrong place");
+      throw Problem("this expression is in a wrong place");
   }
 }
 
@@ -162,7 +162,7 @@ Arguments Evaluator::EvaluateArguments(const Expression& expression) {
   }
   if (expression.more_named != nullptr) {
     const Value more = Evaluate(*expression.more_named);
-    if (!more.is(Kind::kDict)) throw Problem("what stands behind ** is no dict");
+    if (!more.is(Kind::kDict)) throw Problem("what follows ** is no dict");
     for (const auto& [name, value] : more.dict().items()) {
       if (!name.is_string()) throw Problem("the names of arguments are strings");
       const auto same = [&, key = name](const auto& other) { return other.first == key.text(); };

@@ -1,4 +1,4 @@
-/// What one rendering has used up of its limits, and what must be taken apart at its end.
+/// What one rendering has used up of its limits, and what must be cleared at its end.
 #pragma once
 
 #include <cstdint>
@@ -56,7 +56,7 @@ class Machine {
     }
   }
 
-  /// A level of what stands or calls within each other.
+  /// A level of what is nested or calls within each other.
   class Level {
    public:
     explicit Level(Machine& machine) : machine_(machine) {

@@ -10,7 +10,7 @@ namespace trainwright::jinja {
 
 using MethodFunction = Value (*)(Machine& machine, const Value& self, const Arguments& arguments);
 
-/// Null where there is none of this name.
+/// Null where there is not one of this name.
 MethodFunction FindMethod(const Value& self, std::string_view name);
 
 enum class OtherAttribute {

@@ -265,7 +265,7 @@ void StatementParser::ParsePrint(Statement* statement) {
 }
 
 void StatementParser::ParseJump(Statement* statement) {
-  if (place_.breakable == 0) Fail("a jump stands outside of a loop", statement->line);
+  if (place_.breakable == 0) Fail("a jump is outside of a loop", statement->line);
 }
 
 ExpressionPtr StatementParser::ParseTarget(std::string_view end, bool with_namespace) {

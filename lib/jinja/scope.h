@@ -1,4 +1,4 @@
-/// The names of a part of a template, and those of what it stands in.
+/// The names of a part of a template, and those of what it is in.
 #pragma once
 
 #include <memory>

@@ -24,7 +24,7 @@ enum class ExpressionKind : uint8_t {
   kName,
   kList,
   kTuple,
-  kDict,    ///< keys and values in turn
+  kDict,    ///< keys and values , alternating
   kConcat,  ///< a ~ b ~ c
   kBinary,
   kNegative,
@@ -68,7 +68,7 @@ enum class StatementKind : uint8_t {
   kIf,        ///< conditions, each with its body; bodies may be one more
   kSet,       ///< target, value
   kSetBlock,  ///< target, filters or null
-  kWith,      ///< targets and values in turn
+  kWith,      ///< targets and values , alternating
   kMacro,
   kCall,         ///< the call; the rest is that of a macro
   kFilterBlock,  ///< filters

@@ -37,12 +37,12 @@ struct Span {
 
 struct Rendered {
   std::string text;
-  std::vector<Span> generations;  ///< what stands in {% generation %} blocks, in order
+  std::vector<Span> generations;  ///< what is in {% generation %} blocks, in order
 };
 
 struct RenderOptions {
   Limits limits;
-  /// What strftime_now(format) tells, in its own time zone (C locale).
+  /// What strftime_now(format) reports, in its own time zone (C locale).
   std::chrono::sys_seconds now = {};
 };
 
@@ -58,7 +58,7 @@ class Template {
   /// RaisedError for raise_exception
   Rendered Render(const nlohmann::ordered_json& variables, const RenderOptions& options = {}) const;
 
-  /// Whether a {% generation %} block stands anywhere in it.
+  /// Whether a {% generation %} block comes anywhere in it.
   bool has_generation() const;
   /// Whether it calls strftime_now: what it renders depends on the day.
   bool uses_time() const;

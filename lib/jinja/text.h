@@ -9,13 +9,13 @@
 
 namespace trainwright::jinja {
 
-/// The code point at `*at`, which moves behind it.
+/// The code point at `*at`, which moves after it.
 char32_t NextPoint(std::string_view text, size_t* at);
 void AppendPoint(char32_t point, std::string* out);
 std::vector<std::string_view> PointsOf(std::string_view text);
 size_t PointCount(std::string_view text);
 bool IsAscii(std::string_view text);
-/// The byte at which the code point `index` begins; the size where there are not so many.
+/// The byte at which the code point `index` begins; the size where there are not that many.
 size_t ByteOf(std::string_view text, size_t index);
 
 /// str.isspace, isprintable, isalpha, isdigit, isdecimal or isnumeric or isalpha, of one code point.
@@ -36,7 +36,7 @@ std::string Lower(std::string_view text);
 std::string Capitalized(std::string_view text);
 std::string Titled(std::string_view text);
 
-/// Without what stands in `set` at the sides asked for; an empty set means white space.
+/// Without what is in `set` at the sides asked for; an empty set means white space.
 std::string_view Stripped(std::string_view text, std::string_view set, bool left, bool right);
 /// The lines, as str.splitlines cuts them.
 std::vector<std::string_view> LinesOf(std::string_view text, bool keep_ends);

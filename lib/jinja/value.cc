@@ -46,7 +46,7 @@ void AppendDict(const Dict& dict, std::string* out, uint32_t depth) {
 }
 
 void AppendRepr(const Value& value, std::string* out, uint32_t depth) {
-  if (depth > kMostNesting) throw Problem("lists and dicts stand too deep within each other");
+  if (depth > kMostNesting) throw Problem("lists and dicts are nested too deep");
   switch (value.kind()) {
     case Kind::kUndefined:
       *out += "Undefined";
@@ -122,7 +122,7 @@ bool EqualSequences(const Value& a, const Value& b) {
 }
 
 void CheckSize(uint32_t nesting, uint64_t weight) {
-  if (nesting > kMostNesting) throw Problem("lists and dicts stand too deep within each other");
+  if (nesting > kMostNesting) throw Problem("lists and dicts are nested too deep");
   if (weight > kMostWeight) throw Problem("a list or dict holds too much");
 }
 

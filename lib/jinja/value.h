@@ -34,7 +34,7 @@ class Raised : public Problem {
   using Problem::Problem;
 };
 
-/// How deep lists and dicts may stand within each other.
+/// How deep lists and dicts may be nested within each other.
 constexpr uint32_t kMostNesting = 400;
 
 /// The values and bytes of text that a list or dict may hold, each as often as it would be printed: a list
@@ -105,7 +105,7 @@ class Value {
   /// What Python's int() takes as it is: a bool is one.
   bool is_integer() const { return kind_ == Kind::kInt || kind_ == Kind::kBool; }
   bool is_number() const { return is_integer() || kind_ == Kind::kFloat; }
-  /// Whether it stands in memory as a Sequence.
+  /// Whether it is in memory as a Sequence.
   bool is_sequence() const { return kind_ >= Kind::kList && kind_ <= Kind::kView; }
   bool boolean() const { return int_ != 0; }
   int64_t integer() const { return int_; }
@@ -125,7 +125,7 @@ class Value {
   uint64_t Weight() const;
   /// The name of its type in Python.
   const char* TypeName() const;
-  /// What undefined values tell when they are used: "'x' is undefined".
+  /// What undefined values say when they are used: "'x' is undefined".
   std::string UndefinedMessage() const;
 
  private:

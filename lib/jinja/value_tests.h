@@ -1,4 +1,4 @@
-/// Jinja's tests: what stands behind `is`.
+/// Jinja's tests: what comes after `is`.
 #pragma once
 
 #include <string_view>
@@ -7,7 +7,7 @@
 
 namespace trainwright::jinja {
 
-/// Null where there is none of this name.
+/// Null where there is not one of this name.
 TestFunction FindTest(std::string_view name);
 
 }  // namespace trainwright::jinja

@@ -281,7 +281,7 @@ class LocalRanks {
     if (signal != 0 && !rank.was_ended && !passed_on_.contains(signal)) {
       LogError("rank " + std::to_string(number) + ": was killed by signal " + std::to_string(signal) + " (" +
                strsignal(signal) + ")");
-      if (signal == SIGKILL) LogHint("where memory runs out the system kills: its log tells (dmesg)");
+      if (signal == SIGKILL) LogHint("the system kills processes when memory runs out: see its log (dmesg)");
     }
     if (failures_.empty()) first_failure_ = std::chrono::steady_clock::now();
     failures_.push_back({.rank = number, .status = status, .by_itself = !rank.was_ended});
@@ -307,7 +307,7 @@ class LocalRanks {
       LogWarning("rank " + std::to_string(i) + ": still runs " + FormatDuration(passed_s) + " after rank " +
                  std::to_string(failures_.front().rank) + " ended with status " +
                  std::to_string(failures_.front().status) + ", and is " +
-                 (due == SIGTERM ? "told to end" : "killed"));
+                 (due == SIGTERM ? "asked to end" : "killed"));
       rank.was_ended = true;
       kill(rank.pid, due);
       kill(rank.pid, SIGCONT);  // a stopped one notices only then

@@ -26,7 +26,7 @@ struct LocalRanksOptions {
 /// \returns 0 where all ranks did; else the exit status of the first that failed by itself, where one of
 ///     another status than 4 (of which another rank may be the cause) comes before those of 4. 128 + n where
 ///     signal n killed it
-/// \throws Error{kIo} where a process or a socket is not to be had; Error{kInterrupted, kTerminated} where a
+/// \throws Error{kIo} where a process or a socket is not available; Error{kInterrupted, kTerminated} where a
 ///     signal came before; no rank runs then
 int RunLocalRanks(const LocalRanksOptions& options);
 

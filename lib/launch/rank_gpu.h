@@ -14,7 +14,7 @@ namespace trainwright {
 std::optional<std::string> VisibleGpuOfRank(const std::optional<std::string>& visible, int64_t machine_gpus,
                                             int64_t local_rank);
 
-/// Those that the driver of this machine tells of.
+/// Those that the driver of this machine lists.
 int64_t CountMachineGpus();
 
 }  // namespace trainwright

@@ -148,7 +148,7 @@ std::string FirstHost(const char* name, const std::string& list) {
 /// Entry `node` of "2(x3),1": of 2, 2, 2, 1.
 int64_t TasksOfNode(const char* name, const std::string& list, int64_t node) {
   const auto refuse = [&] {
-    Refuse(name, "'" + list + "' does not tell the tasks of node " + std::to_string(node));
+    Refuse(name, "'" + list + "' does not give the tasks of node " + std::to_string(node));
   };
   const char *at = list.data(), *const end = at + list.size();
   const auto take_number = [&] {
@@ -250,7 +250,7 @@ void RefuseHalf(const Environment& environment) {
         "start the ranks by torchrun, srun, mpirun or train --nproc, or unset WORLD_SIZE");
   }
   if (environment.Has("PMIX_RANK")) {
-    Refuse("PMIX_RANK", "is set, but nothing tells how many ranks there are",
+    Refuse("PMIX_RANK", "is set, but nothing says how many ranks there are",
            "start the ranks by mpirun or srun, or give them RANK and WORLD_SIZE, too");
   }
 }

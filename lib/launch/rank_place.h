@@ -24,7 +24,7 @@ struct RankPlace {
 
 /// Of the ranks that RunLocalRanks starts (lib/launch/local_ranks.h).
 inline constexpr char kOwnLauncher[] = "train --nproc";
-/// It tells them in this variable that it started them; of rank 0 it is the descriptor of the socket at
+/// It says in this variable that it started them; of rank 0 it is the descriptor of the socket at
 /// which the ranks find each other, of others "-".
 inline constexpr char kLocalStoreVariable[] = "TRAINWRIGHT_LOCAL_STORE";
 

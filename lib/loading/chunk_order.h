@@ -22,7 +22,7 @@ struct OrderedSet {
   /// each chunk comes once an epoch.
   uint64_t weight = 1;
   // The rest is no part of the order.
-  uint32_t number = 0;  ///< among the sets of the data: what Sample::set() tells
+  uint32_t number = 0;  ///< among the sets of the data: what Sample::set() returns
   RecordKind records = RecordKind::kLm;
   uint64_t documents = 0;  ///< that start in it; 0: not said
   bool operator==(const OrderedSet&) const = default;

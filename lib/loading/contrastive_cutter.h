@@ -1,7 +1,7 @@
 /// Cuts contrastive records for an objective that pools texts: a sample is a record with all its texts, so
 /// that which of them are used is drawn when it is.
 ///
-/// Each text is a span: the query, then the positives, then the negatives, each as the record has them in
+/// Each text is a span: the query, then the positives, then the negatives, each as in the record in
 /// order. A text longer than its limit loses its end. A record one of whose instructions leaves its text no
 /// token within the limit is left out. A sample counts as many tokens as a step takes of it on average.
 #pragma once

@@ -14,7 +14,7 @@ namespace trainwright {
 struct ContrastiveText {
   std::span<const uint32_t> tokens;  ///< instruction and text, as the model reads them
   uint32_t instruction_tokens = 0;   ///< of these the first: read, not pooled; below tokens.size()
-  uint64_t source_bytes = 0;         ///< bytes of the record's own text behind the tokens
+  uint64_t source_bytes = 0;         ///< bytes of the record's own text after the tokens
 };
 
 /// Refers to the chunk.
@@ -34,7 +34,7 @@ struct TextLimits {
   int64_t passage_tokens = 128;  ///< of a positive or negative
 };
 
-/// Whether a record has a positive, and each of its texts a token behind its instruction within the limits.
+/// Whether a record has a positive, and each of its texts a token after its instruction within the limits.
 bool FitsWithin(const TextLimits& limits, const ContrastiveRecord& record);
 
 }  // namespace trainwright

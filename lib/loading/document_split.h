@@ -4,14 +4,14 @@
 ///
 /// A document is held out when its key, XXH3-64 of its ids as little-endian 32-bit numbers, seeded by the
 /// stream "eval split" of the seed (lib/base/rng.h), is below a bound. Of a share p the bound is p * 2^64. Of
-/// a number of documents it is what lets so many of this set pass; it is then part of the run, so that data
+/// a number of documents it is what lets that many of this set pass; it is then part of the run, so that data
 /// that is added later is divided by the same bound.
 ///
 /// A contrastive record is one document, and its query is what its key is made of: records that ask the same
 /// are on one side, whatever they answer.
 ///
 /// What pack cut is divided as it lies there: each part of a document that went into several chunks counts as
-/// a document of its own. The label behind a part's end is left out on both sides, because that token may be
+/// a document of its own. The label after a part's end is left out on both sides, because that token may be
 /// on the other one.
 #pragma once
 

@@ -15,7 +15,7 @@
 
 namespace trainwright {
 
-/// The same sets in the same order as the index has them: SampleOrderOptions::sets.
+/// The same sets in the same order as in the index: SampleOrderOptions::sets.
 struct DrawRules {
   /// How the rest of an epoch is drawn.
   enum class Extra : uint8_t {
@@ -33,7 +33,7 @@ struct DrawRules {
   uint64_t run_epoch_tokens = 0;   ///< likewise, about
 };
 
-/// The rules at work. Immutable and thread-safe.
+/// The rules applied. Immutable and thread-safe.
 class SampleDraws {
  public:
   /// \param rules with an index
@@ -46,7 +46,7 @@ class SampleDraws {
   double kept_tokens() const;
   /// Samples that an epoch gives once each: those that are kept.
   uint64_t own_samples() const { return own_samples_; }
-  /// Samples that an epoch draws again, behind them.
+  /// Samples that an epoch draws again, after them.
   uint64_t extra_samples() const { return extra_samples_; }
   /// Whether a sample is one of those that are kept.
   /// \param number among the samples of its chunk

@@ -39,7 +39,7 @@ class FrameCache {
   /// \param budget_bytes of decoded frames; 0: nothing is kept
   FrameCache(const ShardSet* set, int64_t budget_bytes) : set_(set), budget_bytes_(budget_bytes) {}
   /// As ShardSet::ReadFrameOf, of the frame's chunks `wanted` only, in ascending order: calls `take` for
-  /// each. Chunks behind the frame's end are left alone.
+  /// each. Chunks after the frame's end are left alone.
   /// \returns how many were taken, at least 1
   /// \throws what reading the shards throws
   template <typename Take>

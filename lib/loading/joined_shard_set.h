@@ -20,7 +20,7 @@ struct NamedShardSet {
 enum class UnlikeSets { kRefused, kTaken };
 
 /// A single set comes back as it is. Of unlike sets the header's record_kind is that of the first and its
-/// chunk_tokens the largest; parts() tells those of each.
+/// chunk_tokens the largest; parts() gives those of each.
 /// \throws Error{kBadInput} naming the first set whose tokenizer is not that of sets[0] or, where they are
 ///     refused, whose records or chunk length are not
 std::unique_ptr<ShardSet> JoinShardSets(std::vector<NamedShardSet> sets,

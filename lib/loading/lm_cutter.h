@@ -53,7 +53,7 @@ class LmCutter final : public SampleCutter {
   std::string NothingToLearn() const override;
 
  private:
-  /// Whether a span of so many tokens may be part of a sample that has some.
+  /// Whether a span of this many tokens may be part of a sample that has some.
   bool FitsBehind(uint64_t sample_tokens, uint64_t tokens) const;
 
   LmCutterOptions options_;

@@ -13,8 +13,8 @@ struct LoaderOptions {
   int prefetch = 1;  ///< windows kept under way or ready, a worker
   int64_t cache_bytes = 0;       ///< of decoded frames that are kept, least recently used out first
   uint64_t skip_bad_chunks = 0;  ///< most chunks that may be unreadable: others take their places
-  double stall_warning_s = 10;   ///< after so long without the window that is waited for, and each doubling
-  double stall_limit_s = 0;      ///< after so long the wait is an error; 0: never. Needs workers
+  double stall_warning_s = 10;   ///< after this long without the window that is waited for, and each doubling
+  double stall_limit_s = 0;      ///< after this long the wait is an error; 0: never. Needs workers
   /// Where samples are counted before they are read: of those who opened the data before; null: of nobody.
   std::shared_ptr<SampleIndexes> indexes = {};
 };

@@ -45,7 +45,7 @@ LoaderStates DecodeLoaderStates(const nlohmann::json& json, const std::string& p
   if (!json.contains("loaders")) return states;
   for (const auto& [name, state] : json.at("loaders").get_ref<const nlohmann::json::object_t&>()) {
     if (!states.emplace(name, Decode(state, path)).second) {
-      throw Error(ErrorCode::kBadInput, path, "states twice where the loader \"" + name + "\" stands");
+      throw Error(ErrorCode::kBadInput, path, "states twice where the loader \"" + name + "\" is");
     }
   }
   return states;

@@ -1,4 +1,4 @@
-/// Where the loaders of a run stand; goes into checkpoints.
+/// Where the loaders of a run are; goes into checkpoints.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +23,7 @@ struct SampleCursor {
 struct LoaderState {
   SampleCursor cursor;
   std::vector<uint64_t> bad_chunks = {};  ///< that others took the places of, ascending
-  std::string order_fingerprint = {};     ///< of the order that the cursor stands in
+  std::string order_fingerprint = {};     ///< of the order that the cursor is in
   bool operator==(const LoaderState&) const = default;
 };
 

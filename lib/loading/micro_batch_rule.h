@@ -1,4 +1,4 @@
-/// How the samples of an optimizer step become micro-batches: so many of them, or as many as a number of
+/// How the samples of an optimizer step become micro-batches: this many of them, or as many as a number of
 /// tokens has room for.
 #pragma once
 

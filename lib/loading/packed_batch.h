@@ -21,7 +21,7 @@ struct PackedBatch {
   std::vector<int64_t> labels;
   std::vector<int32_t> span_starts;  ///< [S+1] cumulative: span s is [span_starts[s], span_starts[s+1])
   int64_t num_labels = 0;            ///< labels that are not kIgnoreLabel
-  uint64_t source_bytes = 0;         ///< bytes of text behind the tokens
+  uint64_t source_bytes = 0;         ///< bytes of text after the tokens
   uint64_t documents = 0;            ///< documents that start in it
   std::vector<SpanNote> notes;       ///< [S], or empty: an objective that needs none
   std::vector<UndrawnPositive> undrawn_positives;  ///< records ascending; empty without notes

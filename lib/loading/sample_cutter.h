@@ -18,8 +18,8 @@ class SampleCutter {
   /// Appends the samples of a chunk to `window`, in the order in which they are stored. A sample's spans lie
   /// next to each other in window->spans, each with all its tokens in window->tokens; spans of no sample may
   /// lie between. What does not fit is counted in window->cuts. What is cut depends on the chunk alone: a
-  /// chunk takes the place of another that cannot be read, and a resumed run cuts it anew. Throws for want of
-  /// memory only: who read the chunk has checked it.
+  /// chunk takes the place of another that cannot be read, and a resumed run cuts it again. Throws for lack
+  /// of memory only: who read the chunk has checked it.
   virtual void Cut(const Chunk& chunk, SampleWindow* window) const = 0;
   /// Most tokens of a sample, or of one of its spans where the objective takes some of them, >= 1. Part of
   /// the order's identity.
@@ -33,7 +33,7 @@ class SampleCutter {
   virtual bool HasLabel(const ShardTotals& totals) const = 0;
   /// What is wrong with shards of which no sample has a label: "hold no ..., so there is nothing to learn".
   virtual std::string NothingToLearn() const = 0;
-  /// What became of records that did not fit, for people, told once; empty: nothing to tell.
+  /// What became of records that did not fit, for people, reported once; empty: nothing to report.
   /// \param counts of the first window that has any
   virtual std::string TellCuts(const CutCounts& /*counts*/) const { return ""; }
 };

@@ -84,7 +84,7 @@ class SampleLoader {
   void Restore(const LoaderState& state);
 
  private:
-  /// Makes the window of the cursor the loaded one and lets the workers go on behind it.
+  /// Makes the window of the cursor the loaded one and lets the workers go on after it.
   void LoadWindow();
   /// What NextStep returns; an error leaves the cursor somewhere.
   std::vector<Sample> TakeStep(int64_t count, bool drop_last);

@@ -32,11 +32,11 @@ LoaderStates StatesOf(const SampleLoaders& loaders) {
 
 std::string MismatchOf(const LoaderStates& states, const SampleLoaders& loaders) {
   const std::string stated = NamesOf(states), own = NamesOf(loaders);
-  if (stated != own) return "states where the run's loaders " + stated + " stand, and this one has " + own;
+  if (stated != own) return "states where the run's loaders " + stated + " are, and this one has " + own;
   for (const auto& [name, loader] : loaders) {
     if (states.at(name).order_fingerprint == loader->fingerprint()) continue;
     return "states where the loader \"" + name +
-           "\" stands in other data than this run's, or in another order of it";
+           "\" is in other data than this run's, or in another order of it";
   }
   return "";
 }
@@ -45,7 +45,7 @@ void RequireStates(const LoaderStates& states, const std::string& origin, const 
   const std::string mismatch = MismatchOf(states, loaders);
   if (mismatch.empty()) return;
   throw Error(ErrorCode::kBadInput, origin, mismatch, "",
-              "go on with the program that the run was begun with, or read the data from its beginning by "
+              "continue with the program that the run was begun with, or read the data from its beginning by "
               "--allow-data-change");
 }
 

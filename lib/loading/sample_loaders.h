@@ -20,13 +20,13 @@ using OpenedLoaders = std::map<std::string, std::unique_ptr<SampleLoader>>;
 
 SampleLoaders LoadersOf(const OpenedLoaders& opened);
 LoaderStates StatesOf(const SampleLoaders& loaders);
-/// Why these loaders cannot read on where others stood: those had other names, or read other data or in
+/// Why these loaders cannot read on where others stopped: those had other names, or read other data or in
 /// another order; empty: they can.
 std::string MismatchOf(const LoaderStates& states, const SampleLoaders& loaders);
 /// \param origin of the states, for messages
 /// \throws Error{kBadInput} where there is a mismatch
 void RequireStates(const LoaderStates& states, const std::string& origin, const SampleLoaders& loaders);
-/// Takes over where others stood, before the first sample is read.
+/// Takes over where others stopped, before the first sample is read.
 /// \throws as RequireStates and SampleLoader::Restore, naming the loader
 void RestoreLoaders(const LoaderStates& states, const std::string& origin, const SampleLoaders& loaders);
 /// The time that all of them have been waited for.

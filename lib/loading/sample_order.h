@@ -62,7 +62,7 @@ class SampleOrder {
   std::vector<ChunkDraw> DrawsOf(WindowId id) const;
   /// The samples of one that is drawn, in the order of the stream.
   std::vector<SampleDraws::Draw> ExtraOf(WindowId id) const;
-  /// Puts samples that stand in the order of the slots into the order of the stream. O(n log n) where they
+  /// Puts samples that are in the order of the slots into the order of the stream. O(n log n) where they
   /// are grouped by length, else O(n).
   void Permute(WindowId id, std::vector<SampleWindow::Entry>* samples) const;
   /// Identity of the order: changes whenever the data, seed or cutting does.

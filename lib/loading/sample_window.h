@@ -21,8 +21,8 @@ struct SampleSpan {
   uint32_t next_token = 0;  ///< or kNoId
   uint64_t source_bytes = 0;
   bool starts_document = false;
-  /// What the cutter says of the span to the objective that it cuts for: its role in the sample, say. Nobody
-  /// else reads it.
+  /// What the cutter says about the span to the objective that it cuts for: its role in the sample, say.
+  /// Nobody else reads it.
   uint32_t tag = 0;
 };
 
@@ -88,7 +88,7 @@ class Sample {
     AppendSpanTo(span, PredictedOf(span), batch);
   }
   /// The same with other labels.
-  /// \param predicted as PackedBatch::AppendSpan has it
+  /// \param predicted as in PackedBatch::AppendSpan
   void AppendSpanTo(const SampleSpan& span, std::span<const uint8_t> predicted, PackedBatch* batch) const;
 
  private:
@@ -102,7 +102,7 @@ class Sample {
 /// \returns it, as an entry of `to`, among whose samples it is not yet
 SampleWindow::Entry CopySample(const SampleWindow& from, const SampleWindow::Entry& sample, SampleWindow* to);
 
-/// Tokens of these spans, and tokens behind them, that are labels.
+/// Tokens of these spans, and tokens after them, that are labels.
 /// \param predicted as in SampleWindow
 int64_t CountLabels(std::span<const SampleSpan> spans, std::span<const uint8_t> predicted);
 

@@ -1,9 +1,9 @@
-/// Which set each sample of a step comes from, where a step shall come from one set as far as that goes: the
+/// Which set each sample of a step comes from, where a step should come from one set as far as that goes: the
 /// batches of an epoch of several sets. The definition: man/trainwright-sample-order.5.
 ///
 /// Each set is divided into as many whole batches as it gives. What is left of all of them is mixed, and what
 /// is left of that is dropped. The batches of an epoch, those of one set and mixed ones alike, come in an
-/// order drawn anew for every epoch.
+/// order drawn again for every epoch.
 #pragma once
 
 #include <cstdint>

@@ -26,7 +26,7 @@ class CopyingSource final : public ByteSource {
                 double stall_warning_s)
       : source_(std::move(source)), copy_(copy), watch_(stall_warning_s, [this, progress] {
           return source_->name() + ", byte " + std::to_string(bytes_.load()) + " (chunk " +
-                 std::to_string(progress->chunks.load()) + "): is its producer still at work?";
+                 std::to_string(progress->chunks.load()) + "): is its producer still running?";
         }) {}
   size_t Read(uint8_t* out, size_t size) override {
     const size_t count = source_->Read(out, size);

@@ -14,8 +14,8 @@ namespace trainwright {
 /// cause.
 /// \param folder where the file's blocks live; a file system with room for the whole stream
 /// \throws Error{kBadInput} on a cut or corrupt stream, Error{kIo} when the folder has no room
-/// \param stall_warning_s after so long without a byte, and each doubling, a warning says where the stream
-///     stands
+/// \param stall_warning_s after this long without a byte, and each doubling, a warning says where the stream
+///     is
 std::unique_ptr<ShardSet> SpoolShardSet(std::unique_ptr<ByteSource> source, const std::string& folder,
                                         double stall_warning_s = 10);
 

@@ -1,5 +1,5 @@
-/// Memory of windows that are no longer used, for those to come: getting it anew from the system would cost a
-/// page fault every 4 KiB.
+/// Memory of windows that are no longer used, for those to come: getting it again from the system would cost
+/// a page fault every 4 KiB.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-/// What the CUDA driver library tells a process, without making a context on any GPU.
+/// What the CUDA driver library reports to a process, without making a context on any GPU.
 #pragma once
 
 #include <optional>
@@ -13,7 +13,7 @@ struct CudaDriver {
   bool loads = false;
   std::string problem;              ///< why it does not load or does not start; empty: it did
   std::optional<int> cuda_version;  ///< newest CUDA that it runs: 13000 is 13.0
-  std::vector<GpuInfo> gpus;        ///< visible ones in CUDA's order; what the driver tells of them
+  std::vector<GpuInfo> gpus;        ///< visible ones in CUDA's order; what the driver says about them
 };
 
 /// \param library a name for the loader

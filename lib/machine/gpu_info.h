@@ -1,4 +1,4 @@
-/// What the machine's GPUs are and do, as their management library tells it: NVML, loaded at run time.
+/// What the machine's GPUs are and do, as their management library reports it: NVML, loaded at run time.
 #pragma once
 
 #include <cstdint>

@@ -27,9 +27,9 @@ std::string GpuStateName(GpuState state);
 /// The least free memory that is worth a start: a context, the libraries' workspaces and a small model.
 inline constexpr int64_t kLeastFreeBytes = int64_t{1} << 30;
 
-/// What the machine tells, gathered by ReadGpuEvidence or made up by a test. The processes on a GPU are
+/// What the machine reports, gathered by ReadGpuEvidence or made up by a test. The processes on a GPU are
 /// others than this one, which has no context yet: the driver's process ids are those of the host, so that
-/// in a container this process could not be told by its own.
+/// in a container this process could not be recognised by its own.
 struct GpuEvidence {
   bool driver_loads = false;
   std::string driver_problem;  ///< the loader's or the driver's words

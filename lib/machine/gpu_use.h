@@ -1,4 +1,4 @@
-/// How busy the GPU is that a run computes on, as the driver tells it.
+/// How busy the GPU is that a run computes on, as the driver reports it.
 #pragma once
 
 #include <cstddef>
@@ -16,12 +16,12 @@ class GpuUse {
   /// The driver averages over up to a second, and asking it takes milliseconds.
   static constexpr double kLeastInterval_s = 1;
 
-  /// \param management null: nothing is told
+  /// \param management null: nothing is reported
   /// \param visible_devices CUDA_VISIBLE_DEVICES; absent: not set
   /// \param ordinal of the GPU, as CUDA counts those that are visible
   GpuUse(std::unique_ptr<GpuManagement> management, std::optional<std::string> visible_devices,
          size_t ordinal);
-  /// The share of time, in [0, 1], in which a kernel was at work, lately. Asks no more often than every
+  /// The share of time, in [0, 1], in which a kernel was running, lately. Asks no more often than every
   /// kLeastInterval_s, and between gives the last answer.
   /// \param time_s of a clock that only rises
   /// \returns nullopt where the driver does not say

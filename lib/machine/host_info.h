@@ -19,10 +19,10 @@ struct CgroupLimits {
 /// Absent where the system does not say.
 struct HostInfo {
   std::optional<std::string> cpu_model;
-  std::vector<std::string> isa;  ///< of kIsaNames, as the kernel tells them: "avx2", "avx512_bf16"
+  std::vector<std::string> isa;  ///< of kIsaNames, as the kernel reports them: "avx2", "avx512_bf16"
   std::optional<int> logical_processors, physical_cores;
   std::vector<int> usable_processors;        ///< numbers of those that this process may run on
-  std::optional<int> usable_physical_cores;  ///< behind these
+  std::optional<int> usable_physical_cores;  ///< after these
   std::optional<int> numa_nodes;
   std::optional<int64_t> last_level_cache_bytes;
   std::optional<int64_t> memory_total_bytes, memory_available_bytes;
@@ -37,7 +37,7 @@ struct HostInfo {
   std::optional<int64_t> memory_for_process() const;
 };
 
-/// \param root stands before /proc and /sys; empty: this machine
+/// \param root comes before /proc and /sys; empty: this machine
 HostInfo ReadHostInfo(const std::string& root = "");
 
 struct DiskInfo {

@@ -26,10 +26,10 @@ struct HostLoad {
   std::vector<ProcessLoad> processes;
 };
 
-/// Takes samples and tells what happened between them. Not thread-safe.
+/// Takes samples and says what happened between them. Not thread-safe.
 class HostLoadSampler {
  public:
-  /// \param root stands before /proc and /sys; empty: this machine
+  /// \param root comes before /proc and /sys; empty: this machine
   explicit HostLoadSampler(std::vector<int64_t> pids, std::string root = "");
   /// \param time_s of a clock that only rises
   HostLoad Sample(double time_s);

@@ -10,7 +10,7 @@
 
 namespace trainwright {
 
-/// Of a GPU beside a measurement, to tell a throttled one.
+/// Of a GPU beside a measurement, to report a throttled one.
 struct GpuStrain {
   std::optional<int> sm_clock_mhz;
   std::optional<double> power_draw_w;
@@ -21,7 +21,7 @@ struct Measurement {
       what;  ///< "gemm", "memory_copy", "memory_read", "memory_triad", "device_copy", "h2d_pinned", ...
   std::string device;                ///< "cpu", "cuda:0", "disk"
   std::string method;                ///< whose kernel or which way: "trainwright", "torch", "O_DIRECT"
-  std::optional<std::string> dtype;  ///< of products: "fp32", "tf32", "bf16", "fp16"
+  std::optional<std::string> dtype;  ///< of GEMMs: "fp32", "tf32", "bf16", "fp16"
   std::string size;                  ///< "1024 x 1024 x 1024", "256 MiB"
   std::optional<int> threads;
   std::string unit;  ///< of best and median: "flop/s" or "byte/s"
@@ -31,7 +31,7 @@ struct Measurement {
   std::optional<GpuStrain> before, after;
 };
 
-/// Above this spread no recommendation may hang on a measurement.
+/// Above this spread no recommendation may depend on a measurement.
 inline constexpr double kLargestSpread = 0.2;
 /// Whether it is steady enough for that.
 bool IsSteady(const Rate& rate);

@@ -20,7 +20,7 @@ struct WatchOptions {
   std::vector<int64_t> pids;
 };
 
-/// Samples at the beginning and then on the beat: a late one does not shift those behind it. Ends early when
+/// Samples at the beginning and then on the beat: a late one does not shift those after it. Ends early when
 /// every watched process has.
 /// \param management null: no GPU is shown
 /// \returns the exit status: 0, or 128 and the signal that ended it, with the last line whole

@@ -16,11 +16,11 @@ namespace trainwright {
 
 struct BatchRequest {
   MemoryRequest training;
-  std::function<MicroBatchPasses(int64_t samples)> passes;  ///< of a micro-batch of so many
+  std::function<MicroBatchPasses(int64_t samples)> passes;  ///< of a micro-batch of this many
   double time_s = 2;
   int64_t memory_bytes = 0;    ///< that training may take, where the model computes; 0: unknown
   std::string offload_folder;  ///< of a CPU's
-  double flops_per_s = 0;  ///< of the device's products, to tell beforehand what takes too long; 0: unknown
+  double flops_per_s = 0;  ///< of the device's GEMMs, to estimate beforehand what takes too long; 0: unknown
 };
 
 struct BatchPoint {
@@ -35,15 +35,18 @@ struct BatchSearch {
   int64_t state_bytes = 0;         ///< of training that do not depend on the batch: see StateMemory
   std::vector<BatchPoint> points;  ///< batch 1, 2, 4, ...
   BatchStop stop = BatchStop::kTime;
-  /// The smallest batch within 3 % of the fastest. Absent when the search ended before it could tell: by
+  /// The smallest batch within 3 % of the fastest. Absent when the search ended before it could say: by
   /// time, with the last batch the fastest.
   std::optional<BatchPoint> chosen;
 };
 
+/// Samples that an optimizer step has at least where nobody chose, so that gradients are not too noisy.
+inline constexpr int64_t kLeastSamplesAStep = 16;
+
 /// A forward and a backward pass of a language model's loss on samples of one length, of random tokens.
 MicroBatchPasses EqualSamplePasses(const ModelConfig& model, int64_t samples, int64_t sequence_tokens);
 
-/// Of measured points, as BatchSearch::chosen has it.
+/// Of measured points, as in BatchSearch::chosen.
 std::optional<BatchPoint> SmallestFastBatch(const std::vector<BatchPoint>& points, BatchStop stop);
 
 /// Takes at most 90 % of the memory, and stops after two doublings that gain less than 3 %. Makes the model,

@@ -1,9 +1,9 @@
-/// What training takes, told before it starts and from shapes alone: the one model behind --dry-run,
+/// What training takes, estimated before it starts and from shapes alone: the one model of --dry-run,
 /// --find-batch, gpu-probe's advice and what is advised where memory ran out.
 ///
 /// Nothing is guessed from formulas of its own: the real model and optimizer run on torch's meta device,
 /// which allocates and computes nothing, and each object says what it holds. Only attention's scratch on a
-/// GPU is a formula (AttentionWorkspaceBytes), and what products leave behind on a CPU is estimated. The
+/// GPU is a formula (AttentionWorkspaceBytes), and what GEMMs leave behind on a CPU is estimated. The
 /// host's parts are the caller's to add.
 #pragma once
 
@@ -42,7 +42,7 @@ struct MemoryRequest {
   ComputeKinds kinds = {};
   OptimizerRegistry optimizers{"optimizer"};  ///< holds that of `optimizer`
   int64_t ranks = 1;
-  Sharding sharding = Sharding::kNone;    ///< among the ranks; what the one holds that has most is told
+  Sharding sharding = Sharding::kNone;    ///< among the ranks; what the one holds that has most is reported
   bool gives_gradients_away = false;      ///< see FlatParameters::Shard
   GradientExchangeOptions exchange = {};  ///< between ranks, and of leaves
   /// What the objective says that its options could do; see ObjectiveDescription::memory_levers.
@@ -67,7 +67,7 @@ std::unique_ptr<LanguageModel> ShapesOf(const ModelFamilies& families, const Mem
 /// Weights and the state that goes with them; the parts of the passes are 0.
 MemoryParts StateMemory(const ModelFamilies& families, const MemoryRequest& request);
 /// With the passes of a micro-batch, those of a language model's loss where only its input is given. On a GPU
-/// without `products`, which only a run there tells.
+/// without `products`, which only a run there shows.
 /// \throws Error{kDevice} on a GPU of a family that has no kernels for it
 MemoryParts TrainingMemory(const ModelFamilies& families, const MemoryRequest& request,
                            const MicroBatchPasses& passes);

@@ -51,7 +51,7 @@ struct BodyInput {
 /// What a forward pass leaves behind.
 enum class Keep { kNothing, kForBackward };
 
-/// Tokens that one sequence of a decoder goes on with.
+/// Tokens that one sequence of a decoder continues with.
 struct Continuation {
   int64_t sequence = 0;
   std::vector<int64_t> tokens;
@@ -94,12 +94,12 @@ class BodyDecoder {
   /// A copy on the host.
   /// \throws Error{kUsage}
   virtual CacheTensors Export(int64_t sequence) const;
-  /// Puts what was exported behind what a sequence has. Keys stay turned to the positions that they had.
+  /// Puts what was exported after what a sequence has. Keys stay turned to the positions that they had.
   /// \throws Error{kUsage} also where rotary frequencies depend on the length; Error{kBadInput} on tensors
   ///     of another shape or type
   virtual void Import(int64_t sequence, const CacheTensors& cache);
 
-  /// What going on with a sequence takes: a copy on the host. This and what follows is refused by a body that
+  /// What continuing a sequence takes: a copy on the host. This and what follows is refused by a body that
   /// carries no state.
   /// \throws Error{kUsage}
   virtual RecurrentState ExportState(int64_t sequence) const;
@@ -117,7 +117,7 @@ class Body {
   virtual const FlatParameters& parameters() const = 0;
   /// The index among parameters() of the matrix of the logits [V, D], which may be that of the embeddings.
   virtual size_t head() const = 0;
-  /// The index among parameters() of the matrix [p, D] of the projection behind the pooling, whose bias [p]
+  /// The index among parameters() of the matrix [p, D] of the projection after the pooling, whose bias [p]
   /// is the next one; nothing where there is none. Who computes the projection adds its gradients, before
   /// Backward.
   virtual std::optional<size_t> projection() const { return std::nullopt; }

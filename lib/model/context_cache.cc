@@ -128,8 +128,7 @@ CachedContext ContextCache::Read(const std::string& id) const {
   const std::string path = folder_ + "/" + file;
   const MappedFile mapped(path);
   if (!sha256.empty() && HexEncode(Sha256Of(mapped.bytes())) != sha256) {
-    RefuseContext(path,
-                  std::string("is damaged: its bytes are not those that ") + kIndexFileName + " tells of");
+    RefuseContext(path, std::string("is damaged: its bytes are not those that ") + kIndexFileName + " lists");
   }
   const SafetensorsHeader header = ParseSafetensors(mapped.bytes(), path);
   const auto said = [&](const char* name) {

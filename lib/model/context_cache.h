@@ -1,9 +1,9 @@
-/// Keys and values of texts, kept in a folder so that generating behind a text does not compute it again.
+/// Keys and values of texts, kept in a folder so that generating after a text does not compute it again.
 ///
 ///   index.jsonl          {"id", "file", "tokens", "mask", "sha256"} of each text
 ///   00000000.safetensors keys, values [L, G, M, K] in the storage type; ids I64 [M]
 ///
-/// The files' metadata say of which model, precision and attention they are; keys are turned to positions
+/// The files' metadata say which model, precision and attention they are from; keys are turned to positions
 /// from 0 on. The folder appears whole or not at all. man/trainwright-context.5.
 #pragma once
 

@@ -13,11 +13,11 @@
 
 namespace trainwright {
 
-/// What is appended to each sequence is a span, at the positions behind the sequence's own; each row in
+/// What is appended to each sequence is a span, at the positions after the sequence's own; each row in
 /// excess is one, too, of id 0 at position 0.
 /// \param next none is without tokens
 /// \param length_of tokens of a sequence so far
-/// \param rows at least so many
+/// \param rows at least this many
 /// \throws Error{kBadInput} on an id that is not in the vocabulary
 DeviceInput PackContinuations(const std::vector<Continuation>& next,
                               const std::function<int64_t(int64_t sequence)>& length_of, int64_t rows,

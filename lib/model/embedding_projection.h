@@ -1,4 +1,4 @@
-/// The projection of a model that embeds: a linear layer behind the pooling. In a model's folder it lies
+/// The projection of a model that embeds: a linear layer after the pooling. In a model's folder it lies
 /// apart from the model's weights, where sentence-transformers has its Dense module:
 ///
 ///   2_Dense/config.json        in_features, out_features

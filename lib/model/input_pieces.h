@@ -1,4 +1,5 @@
-/// A packed micro-batch cut into pieces of at most so many rows, for truncated backpropagation through time.
+/// A packed micro-batch cut into pieces of at most this many rows, for truncated backpropagation through
+/// time.
 #pragma once
 
 #include <cstdint>

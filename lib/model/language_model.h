@@ -105,7 +105,7 @@ class LanguageModel {
   /// What LossAndGradients adds to the cross-entropy; nothing at first. Loss is the cross-entropy alone.
   void set_loss_terms(const LossTerms& terms) { loss_terms_ = terms; }
   /// Of how many tokens Loss and LossAndGradients take a micro-batch at once (truncated backpropagation
-  /// through time): its rows are cut into pieces of so many, whatever its spans. The state of a span that a
+  /// through time): its rows are cut into pieces of this many, whatever its spans. The state of a span that a
   /// cut divides is carried on, so that losses are those of the whole within rounding; its gradient is not.
   /// Memory is that of a piece. 0, as at first: all at once.
   /// \throws Error{kUsage} on a model whose body carries no state

@@ -27,7 +27,7 @@ namespace trainwright {
 enum class Stays { kAlways, kUnlessFull, kUnlessSelectiveOrFull, kIfLeast };
 
 /// A tensor that each layer keeps, cut to the length of the micro-batch: a row a token, or with `chunk` a row
-/// for each so many tokens of a span and for what is left of it.
+/// for each this many tokens of a span and for what is left of it.
 struct KeptTensor {
   Stays stays = Stays::kAlways;
   int64_t width = 0;
@@ -131,7 +131,7 @@ class LayerStack : public Body {
 
   /// Adds what a model that embeds texts has beside its layers, and freezes a head that no loss reads.
   void AddEmbeddingPart(const EmbeddingTuning& tuning);
-  /// Says of parameters which the products alone read: matrices of layers, adapters, a head of its own.
+  /// Says which parameters the GEMMs alone read: matrices of layers, adapters, a head of its own.
   void MarkProducts();
   /// With recomputation layers share the buffers of what does not stay, and with offload all.
   /// \param keep whether a backward pass follows
@@ -140,7 +140,7 @@ class LayerStack : public Body {
   bool StaysOfAll(Stays stays) const;
   /// What of a layer's views is there until the backward pass.
   std::vector<at::Tensor> WhatStays(const LayerViews& views) const;
-  /// With offload: puts away what stays of a layer, once its forward pass is over and before the next one's.
+  /// With offload: offloads what stays of a layer, once its forward pass is over and before the next one's.
   /// The last layer's stays.
   void PutAway(size_t layer, const LayerViews& views);
   /// Brings it back, from the layer before the last to the first.
@@ -148,7 +148,7 @@ class LayerStack : public Body {
   LayerViews BringBack(size_t layer, const SpanTable& spans);
   /// Runs the layers backward, down to the lowest part that is trained.
   void RunBackward(LayerPass& pass, const SpanTable& spans, const at::Tensor& d_hidden_nd);
-  /// Tells the listener which segments were complete with the part of that number.
+  /// Reports to the listener which segments were complete with the part of that number.
   void PartDone(size_t part) const;
 
   ModelConfig config_;

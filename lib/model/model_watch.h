@@ -16,7 +16,7 @@ class ModelWatch {
   /// \param folder of a model, of an adapter, or a checkpoint
   /// \throws Error{kIo}
   explicit ModelWatch(const std::string& folder);
-  /// To be called behind the last read.
+  /// To be called after the last read.
   /// \throws Error{kBadInput} naming a file that was written to or replaced; Error{kIo} when one is gone
   void ThrowIfChanged() const;
 

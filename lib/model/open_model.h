@@ -22,7 +22,7 @@ struct Checkpoint {
   std::string tokenizer_problem;         ///< why there is none
 };
 
-/// The folder with config.json or adapter_config.json behind a path: the path itself, or the newest
+/// The folder with config.json or adapter_config.json after a path: the path itself, or the newest
 /// checkpoint of a run directory: what `latest` points to, or a whole one that was saved later, as a process
 /// that was killed before it moved the link leaves it.
 /// \throws Error{kBadInput} when it is neither

@@ -1,4 +1,4 @@
-/// The projection behind the pooling (row_projection.h) with the parameters of a model that has one.
+/// The projection after the pooling (row_projection.h) with the parameters of a model that has one.
 ///
 /// Shape legend: T texts, D hidden size, p elements of a projected vector.
 #pragma once

@@ -2,11 +2,11 @@
 ///   sigmoid(W_g xn + b_g) * W_out R c,    xn = norm(x),
 ///   c_t = lambda c_{t-1} + gamma beta_t,  beta = silu(conv(W_in xn + sigmoid(m) P c of the layer below)),
 /// and then W_down silu(W_up norm(x)); what of beta's terms, and whether lambda follows W_s xn, is the
-/// config's choice (lib/spec/ten_fields.h). State, taps and windows begin anew in each span.
+/// config's choice (lib/spec/ten_fields.h). State, taps and windows begin again in each span.
 /// lib/spec/ten_family.h has the tensors' names, lib/nn/scan/ the mathematics.
 ///
 /// Determinism: bits depend on the micro-batch alone, and those of a span on its own rows where those of a
-/// product do (lib/nn/linear/matmul.h); beyond 8192 rows the MLP runs in slices.
+/// GEMM do (lib/nn/linear/matmul.h); beyond 8192 rows the MLP runs in slices.
 #pragma once
 
 #include <array>

@@ -3,7 +3,7 @@
 ///   xm = norm(x);   u_i = W_in,i xm;   c_i = scan(gamma_i * means of s_i rows each of u_i);
 ///   o = sum_i W_out,i (c_i of the last complete window, zero before the first);
 ///   x += sigmoid(W_g xm + b_g) o.
-/// Projecting the means would be the same maths: projected first, all windows take one product, and what is
+/// Projecting the means would be the same maths: projected first, all windows take one GEMM, and what is
 /// kept of an open window is as small as the state.
 ///
 /// Shape legend: that of lib/nn/scan/diagonal_scan.h, and W windows, k = K / W eigenstates each, z = 2 k (the

@@ -62,7 +62,7 @@ class Ten::Pass final : public LayerPass {
   /// Normalises again.
   void NormAgain(const at::Tensor& x_nd, const at::Tensor& statistics_sn, const TenNorm& norm,
                  at::Tensor& normed_nd) const;
-  /// Adds to the gradient of the stream, and rounds it for the next products.
+  /// Adds to the gradient of the stream, and rounds it for the next GEMMs.
   /// \param begin where the rows of x_nd begin in the stream
   void NormBackward(const at::Tensor& d_normed_nd, const at::Tensor& x_nd, const at::Tensor& statistics_sn,
                     const TenNorm& norm, int64_t begin);

@@ -52,7 +52,7 @@ class Transformer : public LayerStack {
   struct ForwardScratch {
     at::Tensor normed_nd, update_nd, activation_nf, parallel_update_nd;
   };
-  /// Temporaries of a backward pass. `d_stream_nd` is fp32 and zero at first; `d_short_nd` is what products
+  /// Temporaries of a backward pass. `d_stream_nd` is fp32 and zero at first; `d_short_nd` is what GEMMs
   /// read of it: itself under fp32, else `d_rounded_nd`, which the backward passes of norms write as they add
   /// to the stream (undefined under fp32).
   struct BackwardScratch {

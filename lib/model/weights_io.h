@@ -45,7 +45,7 @@ std::vector<std::string> WeightFileNames(const std::string& folder);
 /// sources. Then refreshes the compute copy. Files are mapped one at a time and leave memory tensor by
 /// tensor: besides the model it takes about the largest tensor.
 ///
-/// Tensors that are copies of what the model computes are passed over: rotary frequencies, causal masks. A
+/// Tensors that are copies of what the model computes are skipped: rotary frequencies, causal masks. A
 /// copy of a tied head must be equal to the embeddings. Names may lack the prefix of the family, as when the
 /// body of a model was saved alone, and may have what PyTorch's wrappers add ("_orig_mod.", "module.").
 /// \throws Error{kBadInput} naming the file or tensor that is missing, unexpected, damaged or of another

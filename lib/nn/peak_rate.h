@@ -16,7 +16,7 @@ struct PeakRate {
 };
 
 /// The dense rate (without structured sparsity, at the boost clock) of a GPU: of its tensor cores with fp32
-/// sums under bf16 and fp16, of its plain fp32 units under fp32, which is what our products use.
+/// sums under bf16 and fp16, of its plain fp32 units under fp32, which is what our GEMMs use.
 /// \param gpu as the driver names it: "NVIDIA H200"
 /// \returns nothing for a GPU that is not in the table
 std::optional<PeakRate> PublishedPeakRate(const std::string& gpu, Precision precision);

@@ -31,7 +31,7 @@ bool HasFastProducts(Precision precision, at::Device device) {
 
 void RequireProducts(Precision precision, const GpuLimits& limits) {
   if (precision != Precision::kBf16 || limits.bf16) return;
-  throw Error(ErrorCode::kUsage, "--mixed-precision", limits.gpu + " has no products of bf16", "",
+  throw Error(ErrorCode::kUsage, "--mixed-precision", limits.gpu + " has no bf16 GEMMs", "",
               "use --mixed-precision fp16, or no");
 }
 

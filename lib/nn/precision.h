@@ -1,4 +1,4 @@
-/// How matrix products are computed on a device.
+/// How GEMMs are computed on a device.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -14,12 +14,12 @@ namespace trainwright {
 
 at::ScalarType PrecisionDtype(Precision precision);
 
-/// Whether this device multiplies matrices of the short type faster than fp32. Where it does not (a CPU
-/// without AVX-512-BF16 or AMX), products run in fp32 on values rounded to the short type: same rounding
+/// Whether this device multiplies matrices of reduced precision faster than fp32. Where it does not (a CPU
+/// without AVX-512-BF16 or AMX), GEMMs run in fp32 on values rounded to reduced precision: same rounding
 /// points, about the speed of fp32 instead of a fifth of it. Torch's meta device stands for a GPU.
 bool HasFastProducts(Precision precision, at::Device device);
 
-/// A precision and the type that holds its values: the short type, or fp32 holding rounded values; the
+/// A precision and the type that holds its values: bf16 or fp16, or fp32 holding rounded values; the
 /// kernels of attention and of a scan that are asked for; and the pieces in which the head is computed.
 struct Numerics {
   Precision precision = Precision::kFp32;
@@ -29,7 +29,7 @@ struct Numerics {
   AttentionBackend equal_spans = AttentionBackend::kAuto;  ///< see ComputeKinds
   int64_t head_slice_logits = 0;                           ///< as HeadSliceRows takes it
   int64_t vocabulary_multiple = 1;  ///< columns of logits, of which the last are pads: see PaddedVocabulary
-  /// Whether fp32 storage holds values rounded to the short type.
+  /// Whether fp32 storage holds values rounded to reduced precision.
   bool emulated() const { return precision != Precision::kFp32 && storage == at::kFloat; }
   /// The precision as operators take it (ops.h).
   int64_t code() const { return static_cast<int64_t>(precision); }

@@ -11,7 +11,7 @@
 namespace trainwright {
 
 /// A sum of squares in fp64 over blocks of a fixed size, added in order. The blocks are those of all values
-/// one behind the other, so it is the same bit for bit however they are cut into parts. Not thread-safe.
+/// one after the other, so it is the same bit for bit however they are cut into parts. Not thread-safe.
 class SquareSum {
  public:
   /// Adds the next values.

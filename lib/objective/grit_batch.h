@@ -1,4 +1,4 @@
-/// A micro-batch of GRIT taken apart: its texts as the body takes them, with where their pooled rows lie, and
+/// A micro-batch of GRIT split up: its texts as the body takes them, with where their pooled rows lie, and
 /// its rows to generate.
 ///
 /// Texts are numbered as their vectors lie: the queries of the micro-batch, then its passages, those of a
@@ -61,7 +61,7 @@ struct TextPass {
 TextPass TextPassOf(const GritMicroBatch& micro_batch, const TextRange& range, AttentionMask mask);
 
 /// The rows to generate of a micro-batch that has some, with labels.
-/// \param samples_of_step of all ranks, where the rows are companions of samples: their numbers begin behind
+/// \param samples_of_step of all ranks, where the rows are companions of samples: their numbers begin after
 ///     these; 0: they are the samples
 ModelInput RowsOf(const GritMicroBatch& micro_batch, int64_t samples_of_step);
 

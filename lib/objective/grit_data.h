@@ -1,8 +1,8 @@
 /// The data half of GRIT: which sets which loader reads, how records become samples, which samples a step
 /// takes and how they are laid out. What is drawn is defined in man/trainwright-sample-order.5; all of it
-/// follows from the seed and where the loaders stand, and nothing from ranks.
+/// follows from the seed and where the loaders are, and nothing from ranks.
 ///
-/// Torch-free but for where it stands.
+/// Torch-free but for where it is placed.
 #pragma once
 
 #include <cstdint>
@@ -67,14 +67,14 @@ class GritData {
                      const LoaderOptions& loader) const;
   /// The samples of the next step, those of companions in them.
   /// \param samples of the step, of all ranks together
-  /// \throws as SampleLoader::NextStep, wherever the loaders then stand
+  /// \throws as SampleLoader::NextStep, wherever the loaders then are
   std::vector<Sample> Draw(const SampleLoaders& loaders, int64_t samples, bool drop_last) const;
   /// As Objective::Join: records with the rows among `samples` as their companions, where there are both.
   std::vector<Sample> Join(std::vector<Sample> samples) const;
   /// Records first, each a query and its passages, then rows, whether samples of their own or companions.
   /// The notes' `record` is the number of the sample in `samples`.
   PackedBatch Pack(std::span<const Sample> samples) const;
-  /// As Objective::LongestBatch: of so many samples, with companions where there are both.
+  /// As Objective::LongestBatch: of this many samples, with companions where there are both.
   PackedBatch LongestBatch(int64_t samples, int64_t text_tokens) const;
 
  private:
@@ -91,7 +91,7 @@ class GritData {
   /// Sets how long epochs are, of streams whose samples are counted.
   /// \throws Error{kBadInput} where all contrastive sets together have fewer samples than a step
   void SetEpochs(uint64_t step_samples, Streams* streams) const;
-  /// About how many tokens steps take in so many samples, their companions' among them.
+  /// About how many tokens steps take in this many samples, their companions' among them.
   uint64_t TokensOfEpoch(uint64_t samples, const Streams& streams) const;
   std::vector<Sample> DrawOfSets(const SampleLoaders& loaders, uint64_t samples) const;
 

@@ -1,4 +1,4 @@
-/// Who belongs to whom among the texts of a step, told to all ranks that score them together.
+/// Who belongs to whom among the texts of a step, shared with all ranks that score them together.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -22,7 +22,7 @@ struct GritGroups {
 
 /// Of a rank's micro-batches, in the order of the ranks. All ranks of the world call together.
 /// \param spans of each micro-batch
-/// \param with_texts whether hashes are told, see FalseNegatives::kSameText
+/// \param with_texts whether hashes are shared, see FalseNegatives::kSameText
 /// \param leaves of this rank
 /// \param device where the world's collectives move tensors from
 /// \throws Error{kIo} naming a rank that is gone; what fails on one rank fails on all

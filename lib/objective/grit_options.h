@@ -1,4 +1,4 @@
-/// What a plan says of the objective `grit`, resolved from its own options (lib/spec/grit_description.cc).
+/// What a plan says about the objective `grit`, resolved from its own options (lib/spec/grit_description.cc).
 #pragma once
 
 #include <cstdint>
@@ -34,7 +34,7 @@ struct GritOptions {
   /// where ranks average gradients each of which is of its own vectors alone.
   bool divides_by_ranks = false;
   Pooling pooling = Pooling::kMean;
-  std::string attention = "bbcc";                      ///< as EmbeddingSpec has it
+  std::string attention = "bbcc";                      ///< as in EmbeddingSpec
   AttentionMask mask = AttentionMask::kBidirectional;  ///< that it means for texts to embed
   int64_t projection = 0;                              ///< elements of its result; 0: none
   bool rounds_vectors = false;                         ///< to the type of the precision, and their gradients

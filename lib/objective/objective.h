@@ -33,7 +33,7 @@
 
 namespace trainwright {
 
-/// What a plan says of its objective.
+/// What a plan says about its objective.
 struct ObjectiveOptions {
   std::string name = kDefaultObjective;  ///< in the registry
   LossOn loss_on = LossOn::kAssistant;
@@ -45,7 +45,7 @@ struct ObjectiveOptions {
 /// One of the parts that the loss is the sum of.
 struct LossTerm {
   std::string name;      ///< with its unit: "z_loss_nats"
-  bool recorded = true;  ///< whether records of steps tell it
+  bool recorded = true;  ///< whether records of steps report it
   /// Whether it is one of the record's loss_terms, a curve of the report and loss/NAME in TensorBoard; else
   /// it is a field of the record by its name.
   bool curve = true;
@@ -78,7 +78,7 @@ struct TextCounts {
 struct StepWork {
   int64_t tokens = 0, labels = 0;
   int64_t attention_pairs = 0;   ///< as of TokenCounts
-  int64_t tokens_if_padded = 0;  ///< that would be computed if texts were padded to one length; 0: not told
+  int64_t tokens_if_padded = 0;  ///< if texts were padded to one length; 0: not reported
   TextCounts texts = {};
 
   StepWork& operator+=(const StepWork& other);
@@ -144,8 +144,8 @@ class Objective {
   }
   /// The options of a loader's stream of samples.
   /// \param loader one of Loaders
-  /// \param options what the plan says of all of them. Where --data names several sets they are its `sets`:
-  ///     a loader may read some of them
+  /// \param options what the plan says about all of them. Where --data names several sets they are its
+  ///     `sets`: a loader may read some of them
   virtual SampleStreamOptions Cutting(const std::string& /*loader*/,
                                       const SampleStreamOptions& options) const {
     return options;
@@ -166,7 +166,7 @@ class Objective {
   /// The samples of the next step, in its order.
   /// \param loaders those of Loaders
   /// \param samples of the step, of all ranks together: each draws the whole step
-  /// \throws as SampleLoader::NextStep; the loaders then stand where they did before
+  /// \throws as SampleLoader::NextStep; the loaders then are where they were before
   std::vector<Sample> NextStep(const SampleLoaders& loaders, int64_t samples, bool drop_last) const;
   /// The micro-batch of some samples: them all, laid end to end, unless overridden. A sample's tokens lie
   /// together and in its order, or the whole micro-batch counts as one sample for dropout.
@@ -179,7 +179,7 @@ class Objective {
   /// What a micro-batch holds and costs: by default that of spans whose tokens attend backwards alone, and
   /// nothing of padding.
   virtual StepWork WorkOf(const PackedBatch& micro_batch, const ModelConfig& model) const;
-  /// A micro-batch of samples as long as they can be, for who tells of runs without their data: one span a
+  /// A micro-batch of samples as long as they can be, for estimates of runs without their data: one span a
   /// sample with a label for every token, unless overridden. All tokens have the id 0.
   /// \param span_tokens of a span, at most
   virtual PackedBatch LongestBatch(int64_t samples, int64_t span_tokens) const;
@@ -228,7 +228,7 @@ class Objective {
   /// Reads the `samples` of the next step: from kMainLoader, unless overridden. Which loader gives how many
   /// depends on nothing but the parameters, so that all ranks and a resumed run draw the same.
   /// \param drop_last see SampleLoader::NextStep
-  /// \throws as SampleLoader::NextStep, wherever the loaders then stand
+  /// \throws as SampleLoader::NextStep, wherever the loaders then are
   virtual std::vector<Sample> Draw(const SampleLoaders& loaders, int64_t samples, bool drop_last) const;
 };
 

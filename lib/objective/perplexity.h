@@ -2,7 +2,7 @@
 ///
 /// Documents are cut into spans of at most the sequence length as training cuts them: positions start at 0 in
 /// each span, attention stays inside it, and the last label of a cut span is the token after the cut. Of sft
-/// records only the tokens that the records say are labels, unless told otherwise.
+/// records only the tokens that the records say are labels, unless asked otherwise.
 ///
 /// Several ranks divide the micro-batches: all read the same data and cut it alike, and each computes its own
 /// of them. The result has the same bits as one rank's with as many threads as each of them has.
@@ -30,7 +30,7 @@ struct PerplexitySums {
   uint64_t labels = 0;   ///< predicted tokens
   uint64_t tokens = 0;   ///< tokens read
   uint64_t documents = 0;
-  uint64_t source_bytes = 0;  ///< bytes of text behind the tokens, of masked records behind the labels
+  uint64_t source_bytes = 0;  ///< bytes of text after the tokens, of masked records after the labels
 
   double mean_loss_nats() const;
   double perplexity() const;      ///< exp of the mean loss
@@ -86,7 +86,7 @@ class PerplexityMeter {
   /// Evaluates what is left, of a rank alone.
   /// \throws as Measure
   const PerplexitySums& Finish();
-  /// What has been read; the loss is told at the end.
+  /// What has been read; the loss is reported at the end.
   const PerplexitySums& sums() const { return sums_; }
 
  private:

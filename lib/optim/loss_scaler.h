@@ -21,7 +21,7 @@ class LossScaler {
   explicit LossScaler(bool enabled);
   bool enabled() const { return enabled_; }
   double scale() const { return state_.scale; }
-  /// Tells whether the step's gradients were finite: a bad step halves the scale (not below 1), every
+  /// Takes whether the step's gradients were finite: a bad step halves the scale (not below 1), every
   /// 2000th good step in a row doubles it (not above 2^24).
   /// \returns whether the step is to be applied
   bool Update(bool finite);

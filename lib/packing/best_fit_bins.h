@@ -35,7 +35,7 @@ class BestFitBins {
 
   /// In the order in which they were begun.
   const std::vector<Bin>& bins() const { return bins_; }
-  /// The item behind this one in its bin, or kNone.
+  /// The item after this one in its bin, or kNone.
   uint32_t NextOf(uint32_t item) const { return next_item_[item]; }
 
  private:

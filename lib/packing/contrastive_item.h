@@ -23,7 +23,7 @@ class ContrastiveItem {
   /// shortened text goes too. Doing so early, on a part of the record, changes nothing of the end result.
   /// \returns false when even the shortest texts do not fit
   bool ShortenTo(uint64_t most_tokens);
-  /// Tokens that ShortenTo took, and what came behind them, since Clear.
+  /// Tokens that ShortenTo took, and what came after them, since Clear.
   uint64_t tokens_dropped() const { return tokens_dropped_; }
 
   std::span<const uint32_t> ids() const { return tokens_; }

@@ -109,7 +109,7 @@ class MatrixRows final : public Rows {
     BufferedReader* const lengths = rows_ > 0 ? padding_.lengths.get() : nullptr;  // else never read
     for (BufferedReader* reader : {ids_.get(), lengths, padding_.mask.get()}) {
       if (reader == nullptr || reader->Peek(1).empty()) continue;
-      throw BadInputAt(reader->position(), reader->name(), "is corrupt: it goes on behind its array");
+      throw BadInputAt(reader->position(), reader->name(), "is corrupt: it goes on after its array");
     }
   }
 
@@ -227,7 +227,7 @@ class MegatronRows final : public Rows {
         type_ = {2, false};
         break;
       default:
-        throw Refuse(17, "has elements of type " + std::to_string(type) + ", which is none of integers");
+        throw Refuse(17, "has elements of type " + std::to_string(type) + ", which is not of integers");
     }
     const uint64_t left = index.size() - kMegatronHeaderBytes;
     if (boundaries == 0 || sequences_ > left / 12 || boundaries > (left - sequences_ * 12) / 8) {
@@ -289,7 +289,7 @@ class MegatronRows final : public Rows {
     if (offset > ids.size() || bytes > ids.size() - offset) {
       throw Refuse(kMegatronHeaderBytes + sequences_ * 4 + sequence_ * 8,
                    "is corrupt, or its .bin is cut: sequence " + std::to_string(sequence_) +
-                       " ends behind byte " + std::to_string(ids.size()) + ", where " + ids_file_.path() +
+                       " ends after byte " + std::to_string(ids.size()) + ", where " + ids_file_.path() +
                        " ends");
     }
     reader_ = std::make_unique<BufferedReader>(MemorySource(ids.subspan(offset, bytes), ids_file_.path()));
@@ -614,7 +614,7 @@ ForeignDocuments::ForeignDocuments(std::vector<std::string> paths, ForeignFormat
     if (format == ForeignFormat::kLlmC) end_of_text_ = wide ? kLlama3BeginOfText : kGpt2EndOfText;
     if (format == ForeignFormat::kNanoGpt) {
       throw Error(ErrorCode::kUsage, "--eot", "is needed: the file does not say where documents end", "",
-                  "give the id behind each document, 50256 for GPT-2's tokenizer, or --eot none");
+                  "give the id after each document, 50256 for GPT-2's tokenizer, or --eot none");
     }
   }
   if (end_of_text_) {

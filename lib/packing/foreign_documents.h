@@ -25,13 +25,13 @@ enum class ForeignFormat { kTokens, kLlmC, kNanoGpt, kMegatron, kNpz, kTorch };
 struct ImportOptions {
   std::optional<ForeignFormat> format;  ///< nullopt: what the first input looks like
   std::string tokenizer;                ///< as in LoadTokenizer; empty: not known
-  std::optional<uint32_t> vocab_size;   ///< where neither tokenizer nor format tells it
-  /// The id between documents: behind each in nanoGPT's files, before each in llm.c's.
+  std::optional<uint32_t> vocab_size;   ///< where neither tokenizer nor format says it
+  /// The id between documents: after each in nanoGPT's files, before each in llm.c's.
   std::optional<uint32_t> end_of_text;
-  bool one_document = false;  ///< nothing stands between documents: a file, or row, is one
+  bool one_document = false;  ///< nothing comes between documents: a file, or row, is one
 };
 
-/// What `path` holds; kTokens when it is none of the others, or no file (a pipe).
+/// What `path` holds; kTokens when it is not one of the others, or no file (a pipe).
 /// \throws Error{kIo}
 ForeignFormat FormatOf(const std::string& path, const ImportOptions& options);
 
@@ -65,7 +65,7 @@ class ForeignDocuments final : public TokenDocuments {
   size_t next_path_ = 0;
   std::unique_ptr<Rows> rows_;  // of the file at hand
   std::vector<uint32_t> run_;   // ids of one row
-  bool row_ends_ = true;        // behind run_
+  bool row_ends_ = true;        // after run_
   size_t used_ = 0;             // of run_
   bool in_document_ = false;
 };

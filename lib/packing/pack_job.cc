@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "lib/base/error.h"
+#include "lib/base/log.h"
 #include "lib/base/units.h"
 #include "lib/formats/provenance.h"
 #include "lib/formats/shard_set.h"
@@ -19,11 +20,13 @@
 #include "lib/io/byte_source.h"
 #include "lib/packing/shard_output.h"
 #include "lib/packing/shard_set_writer.h"
+#include "lib/packing/sound_inputs.h"
 
 namespace trainwright {
 namespace {
 
 constexpr uint32_t kFrameTokens = 32768;
+constexpr double kManyCorrupt = 0.3;  // of the inputs: more than accidents of single files
 
 // The pieces of several token streams, one stream after the other.
 class TokenStreams final : public TokenDocuments {
@@ -98,8 +101,29 @@ uint32_t ChunksPerFrame(const PackerOptions& packer) {
   return std::max(full, std::min(64u, (64 * kFrameTokens) / packer.chunk_tokens));
 }
 
-/// What the packer does with these records.
-PackerOptions PackerFor(RecordKind kind, const PackJobOptions& options) {
+/// Windows that overlap need a document that is cut, at the windows' ends alone.
+void CheckStride(const PackerOptions& packer) {
+  if (packer.stride_tokens == 0) return;
+  if (packer.mode == PackMode::kConcat) {
+    throw Error(ErrorCode::kUsage, "--stride",
+                "has no meaning with --mode concat, which cuts where a chunk ends", "",
+                "--mode bestfit or none cut long documents into windows");
+  }
+  if (packer.overflow != OverflowPolicy::kSplit) {
+    throw Error(ErrorCode::kUsage, "--stride",
+                "cuts long documents into windows, and --overflow " + OverflowPolicyName(packer.overflow) +
+                    " cuts none",
+                "", "--overflow split says that documents may be cut");
+  }
+  if (packer.stride_tokens > packer.chunk_tokens) {
+    throw Error(ErrorCode::kUsage, "--stride",
+                std::to_string(packer.stride_tokens) + " is more than --chunk " +
+                    std::to_string(packer.chunk_tokens) + ": tokens between the windows would be lost");
+  }
+}
+
+/// What the packer does with these records, before CheckStride.
+PackerOptions PackerOfRecords(RecordKind kind, const PackJobOptions& options) {
   PackerOptions packer = options.packer;
   packer.records = kind;
   if (kind == RecordKind::kContrastive) {
@@ -126,6 +150,12 @@ PackerOptions PackerFor(RecordKind kind, const PackJobOptions& options) {
   return packer;
 }
 
+PackerOptions PackerFor(RecordKind kind, const PackJobOptions& options) {
+  const PackerOptions packer = PackerOfRecords(kind, options);
+  CheckStride(packer);
+  return packer;
+}
+
 ShardSetHeader MakeHeader(const TokenDocuments& streams, const PackJobOptions& options) {
   if (options.remap && streams.header().tokenizer.vocab_size > IdCodes::kMaxVocabulary) {
     throw Error(ErrorCode::kUsage, "--remap",
@@ -147,6 +177,7 @@ ShardSetHeader MakeHeader(const TokenDocuments& streams, const PackJobOptions& o
   };
   if (options.remap) shaping["remap"] = true;
   if (options.packer.mode == PackMode::kBestFit) shaping["window"] = options.packer.window_tokens;
+  if (options.packer.stride_tokens > 0) shaping["stride"] = options.packer.stride_tokens;
   if (header.record_kind == RecordKind::kSft && options.packer.overflow == OverflowPolicy::kTruncate) {
     shaping["keep_answer"] = options.packer.keep_loss_tokens;
   }
@@ -154,13 +185,34 @@ ShardSetHeader MakeHeader(const TokenDocuments& streams, const PackJobOptions& o
   return header;
 }
 
-std::unique_ptr<TokenDocuments> OpenInput(const PackJobOptions& options) {
-  const ForeignFormat format = FormatOf(options.inputs[0], options.import);
-  if (format == ForeignFormat::kTokens) {
-    RefuseImportOptions(options.import);
-    return std::make_unique<TokenStreams>(WithStreamsOfFolders(options.inputs));
+/// The files to read, which `report` counts.
+std::vector<std::string> ChooseInputs(const PackJobOptions& options, PackReport* report) {
+  if (!options.skip_corrupt) {
+    const bool streams = FormatOf(options.inputs[0], options.import) == ForeignFormat::kTokens;
+    std::vector<std::string> paths = streams ? WithStreamsOfFolders(options.inputs) : options.inputs;
+    report->files = paths.size();
+    return paths;
   }
-  return std::make_unique<ForeignDocuments>(options.inputs, format, options.import);
+  SoundInputs sound = FindSoundInputs(options.inputs, options.import);
+  report->files = sound.paths.size();
+  report->files_skipped = sound.corrupt.size();
+  for (const std::string& message : sound.corrupt) LogWarning(message + "; the file is left out");
+  const uint64_t all = report->files + report->files_skipped;
+  if (static_cast<double>(report->files_skipped) > kManyCorrupt * static_cast<double>(all)) {
+    LogWarning(std::to_string(report->files_skipped) + " of " + FormatNumberOf(all, "input") +
+               " are corrupt: look at what writes them, and at the disk");
+  }
+  return std::move(sound.paths);
+}
+
+std::unique_ptr<TokenDocuments> OpenInput(const std::vector<std::string>& paths,
+                                          const ImportOptions& import) {
+  const ForeignFormat format = FormatOf(paths[0], import);
+  if (format == ForeignFormat::kTokens) {
+    RefuseImportOptions(import);
+    return std::make_unique<TokenStreams>(paths);
+  }
+  return std::make_unique<ForeignDocuments>(paths, format, import);
 }
 
 // Before anything is touched: a folder is not made for a set that is not there.
@@ -168,7 +220,7 @@ void CheckAppend(const PackJobOptions& options) {
   if (!options.append) return;
   if (!IsFolderPath(options.output)) {
     throw Error(ErrorCode::kUsage, "--append",
-                "goes on with a folder of shards, and " + options.output + " is none", "",
+                "extends a folder of shards, and " + options.output + " is none", "",
                 "name the folder with -o DIR/");
   }
   if (!std::filesystem::exists(options.output + "/" + kManifestName)) {
@@ -214,7 +266,8 @@ PackReport RunPack(const PackJobOptions& asked, ProgressMode progress_mode) {
   }
   // Before the input, which may be long in coming: the folder is taken from now on.
   const std::unique_ptr<ShardOutput> output = OpenShardOutput(asked.output, asked.allow_terminal);
-  const std::unique_ptr<TokenDocuments> input = OpenInput(asked);
+  PackReport report;
+  const std::unique_ptr<TokenDocuments> input = OpenInput(ChooseInputs(asked, &report), asked.import);
   TokenDocuments& streams = *input;
   PackJobOptions options = asked;
   options.packer = PackerFor(streams.header().record_kind, asked);
@@ -231,7 +284,6 @@ PackReport RunPack(const PackJobOptions& asked, ProgressMode progress_mode) {
     output->ContinueSealedSet(header.provenance_json);
     header = former->header();
   }
-  PackReport report;
   ShardSetWriter writer(header, {options.level, options.threads, options.shard_size_bytes, options.remap},
                         output.get());
   if (former) {

@@ -26,10 +26,12 @@ struct PackJobOptions {
   /// Of `packer.overflow`. When nobody chose, the kind of records does: kSplit for lm, kError for sft and
   /// contrastive, since half a conversation teaches something else than the whole.
   bool overflow_chosen = true;
+  /// Leaves out the inputs that cannot be read to their ends (FindSoundInputs), each with a warning.
+  bool skip_corrupt = false;
   int level = 3;  ///< of zstd, 1..19
   /// Stores ids as codes by frequency (IdCodes), as ShardSetWriterOptions says.
   bool remap = false;
-  /// Puts the shards behind the sealed set of the folder `output`, which has the same tokenizer and settings.
+  /// Puts the shards after the sealed set of the folder `output`, which has the same tokenizer and settings.
   /// Its codes are those of the set.
   bool append = false;
   int threads = 1;  ///< >= 1; the bytes do not depend on it
@@ -41,6 +43,8 @@ struct PackReport {
   ShardSetSummary set;
   PackerCounts input;
   uint64_t chunks_before = 0;  ///< of `set`, those that were there before
+  uint64_t files = 0;          ///< read, or streams from elsewhere; a folder counts as its files
+  uint64_t files_skipped = 0;  ///< by `skip_corrupt`
 };
 
 /// Packs. Conversations (sft) are only ever cut under a chosen kSplit. Readers see the result whole or not at

@@ -259,6 +259,9 @@ Packer::Packer(const PackerOptions& options, std::function<void(Chunk)> emit) : 
   TRAINWRIGHT_CHECK(options.chunk_tokens >= 2 && options.chunk_tokens <= kMaxChunkTokens);
   TRAINWRIGHT_CHECK(options.records != RecordKind::kContrastive ||
                     (options.overflow != OverflowPolicy::kSplit && options.mode != PackMode::kConcat));
+  TRAINWRIGHT_CHECK(options.stride_tokens <= options.chunk_tokens);
+  TRAINWRIGHT_CHECK(options.stride_tokens == 0 ||
+                    (options.overflow == OverflowPolicy::kSplit && options.mode != PackMode::kConcat));
   switch (options.mode) {
     case PackMode::kNone:
       layout_ = std::make_unique<OneByOneLayout>(std::move(emit));
@@ -354,7 +357,7 @@ void Packer::Add(const DocumentPiece& piece) {
     }
     switch (options_.overflow) {
       case OverflowPolicy::kSplit:
-        CompleteItem(/*ends_mid_document=*/true, tokens[used], piece.loss);
+        CompleteWindow(tokens[used], piece.loss);
         break;
       case OverflowPolicy::kTruncate:
         if (loss_tokens_seen_ < keep_loss_tokens) {
@@ -399,17 +402,34 @@ void Packer::Append(std::span<const uint32_t> tokens, uint64_t source_bytes, boo
 void Packer::DropFront() {
   if (item_tokens_.size() <= options_.chunk_tokens) return;
   front_dropped_ = true;
-  uint64_t left = item_tokens_.size() - options_.chunk_tokens;
-  item_tokens_.erase(item_tokens_.begin(), item_tokens_.begin() + static_cast<ptrdiff_t>(left));
-  auto run = item_runs_.begin();
-  for (; left >= run->tokens; ++run) {
-    CountDropped(run->tokens, run->loss);
-    left -= run->tokens;
+  const uint64_t dropped = item_tokens_.size() - options_.chunk_tokens;
+  item_tokens_.erase(item_tokens_.begin(), item_tokens_.begin() + static_cast<ptrdiff_t>(dropped));
+  CutFront(dropped, &item_runs_, /*dropped=*/true);
+}
+
+void Packer::CutFront(uint64_t tokens, std::vector<Run>* runs, bool dropped) {
+  auto run = runs->begin();
+  for (; tokens >= run->tokens; ++run) {
+    if (dropped) CountDropped(run->tokens, run->loss);
+    tokens -= run->tokens;
   }
-  run->source_bytes -= Share(run->source_bytes, left, run->tokens);
-  run->tokens -= left;
-  CountDropped(left, run->loss);
-  item_runs_.erase(item_runs_.begin(), run);
+  run->source_bytes -= Share(run->source_bytes, tokens, run->tokens);
+  run->tokens -= tokens;
+  if (dropped) CountDropped(tokens, run->loss);
+  runs->erase(runs->begin(), run);
+}
+
+void Packer::CompleteWindow(uint32_t next_token, bool next_loss) {
+  if (options_.stride_tokens == 0 || options_.stride_tokens == options_.chunk_tokens) {
+    return CompleteItem(/*ends_mid_document=*/true, next_token, next_loss);
+  }
+  const std::vector<uint32_t> repeated(item_tokens_.begin() + options_.stride_tokens, item_tokens_.end());
+  std::vector<Run> runs = item_runs_;
+  CutFront(options_.stride_tokens, &runs, /*dropped=*/false);
+  CompleteItem(/*ends_mid_document=*/true, next_token, next_loss);
+  item_tokens_ = repeated;
+  item_runs_ = std::move(runs);
+  counts_.tokens_repeated += repeated.size();
 }
 
 void Packer::CountDropped(uint64_t tokens, bool loss) {

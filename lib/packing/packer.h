@@ -5,7 +5,7 @@
 ///   kConcat   end to end, an item is cut where a chunk ends; O(tokens), padding in the last chunk only
 ///   kBestFit  best-fit decreasing over a window of items: no item is cut, each goes into the chunk with the
 ///   least
-///             room that holds it. The least filled chunks of a window are taken apart again and join the
+///             room that holds it. The least filled chunks of a window are split up again and join the
 ///             next one, so that only the end of the input is padded noticeably
 ///   kNone     one item a chunk, no padding
 /// In sft records a document is predicted in runs; every run that an item holds becomes a segment of its
@@ -32,7 +32,7 @@ struct PackerOptions {
   /// it, kError refuses the input.
   OverflowPolicy overflow = OverflowPolicy::kSplit;
   uint32_t chunk_tokens = 32768;  ///< in [2, 2^24]
-  /// Tokens that kBestFit looks at together, at least one chunk's worth; 4 bytes of memory each. A window
+  /// Tokens that kBestFit considers together, at least one chunk's worth; 4 bytes of memory each. A window
   /// also ends at 65,536 items.
   uint64_t window_tokens = uint64_t{1} << 24;
   /// Under kTruncate, of sft records: a document whose first `chunk_tokens` tokens hold fewer predicted ones
@@ -42,6 +42,10 @@ struct PackerOptions {
   /// kContrastive: a record goes into one chunk whole. kTruncate shortens its longest texts at their ends, as
   /// ContrastiveItem says, and drops a record of too many texts; kSplit and kConcat are not for such records.
   RecordKind records = RecordKind::kLm;
+  /// Under kSplit, not in kConcat: a long document is cut into windows of `chunk_tokens` tokens. Each begins
+  /// this many tokens after the one before and so repeats its last `chunk_tokens` - `stride_tokens` tokens.
+  /// In [1, chunk_tokens]; 0 is `chunk_tokens`: no token is repeated.
+  uint32_t stride_tokens = 0;
 };
 
 /// What went in, and what did not come out.
@@ -52,6 +56,7 @@ struct PackerCounts {
   uint64_t documents_empty = 0;      ///< had no tokens: they leave no trace in the chunks
   uint64_t documents_truncated = 0;  ///< by kTruncate
   uint64_t documents_dropped = 0;    ///< by kDrop
+  uint64_t tokens_repeated = 0;      ///< by windows that overlap: in the chunks beyond `tokens`
   uint64_t tokens_dropped = 0;       ///< by either of these two
   uint64_t loss_tokens = 0;          ///< of `tokens`, those with DocumentPiece::loss
   uint64_t loss_tokens_dropped = 0;  ///< of `tokens_dropped`
@@ -91,9 +96,13 @@ class Packer {
   /// Drops the item's first tokens until it fits a chunk.
   void DropFront();
   void CountDropped(uint64_t tokens, bool loss);
-  /// \param next_token behind the item, of a document that is cut there
+  /// \param next_token after the item, of a document that is cut there
   /// \param next_loss whether it is predicted
   void CompleteItem(bool ends_mid_document, uint32_t next_token, bool next_loss);
+  /// The same of an item that the next one overlaps.
+  void CompleteWindow(uint32_t next_token, bool next_loss);
+  /// Takes the first tokens away from the runs of an item, and their share of the source bytes.
+  void CutFront(uint64_t tokens, std::vector<Run>* runs, bool dropped);
 
   const PackerOptions options_;
   PackerCounts counts_;

@@ -31,7 +31,7 @@ class ShardFolderWriter {
   /// Unless sealed: deletes the shards written so far, and leaves a former set as it was.
   ~ShardFolderWriter();
 
-  /// What is written next goes behind the folder's sealed set, which is not empty: its shards stay, the last
+  /// What is written next goes after the folder's sealed set, which is not empty: its shards stay, the last
   /// one as a copy that no longer says that it is the last. Called before the first OpenShard.
   /// \param provenance_json of the shards to come
   /// \throws Error{kBadInput} when the last shard is damaged

@@ -11,7 +11,7 @@
 
 namespace trainwright {
 
-/// What the indices say of a folder or file; of a pipe, what was read.
+/// What the indices say about a folder or file; of a pipe, what was read.
 /// \throws Error{kBadInput} when it is no whole set of shards, Error{kIo}
 ShardSetSummary InspectShards(const std::string& path);
 

@@ -14,7 +14,7 @@ namespace trainwright {
 class ShardOutput {
  public:
   virtual ~ShardOutput() = default;
-  /// What is written next goes behind the sealed set of the folder.
+  /// What is written next goes after the sealed set of the folder.
   /// \param provenance_json of what is to come
   virtual void ContinueSealedSet(const std::string& provenance_json);
   /// The sink of the next shard; one is open at a time.

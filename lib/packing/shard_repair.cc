@@ -168,7 +168,7 @@ class Salvage {
     }
     if (!header_) {
       throw Error(ErrorCode::kBadInput, options_.input, "nothing can be saved: no header of a shard is whole",
-                  "", "without a header nothing tells what the frames mean");
+                  "", "without a header nothing says what the frames mean");
     }
     report->tokenizer_lost = header_->tokenizer.model.empty() &&
                              header_->tokenizer.sha256 != Sha256Digest{} &&

@@ -20,7 +20,7 @@ struct RepairOptions {
 
 struct RepairReport {
   ShardSetSummary set;  ///< what was saved
-  /// Those between and behind what was saved, as far as anything counts them.
+  /// Those between and after what was saved, as far as anything counts them.
   uint64_t chunks_lost = 0;
   bool end_known = false;  ///< else the index that counts the last chunks is lost, and more may be
   /// Documents that start in lost chunks; nullopt when nothing that is left counts them.
@@ -36,7 +36,7 @@ inline constexpr size_t kMaxDamageLines = 20;
 
 /// Walks the frames of every shard, also past what cannot be read, and packs those that verify into a new,
 /// sealed set. A frame verifies when its checksum and its structure are right, and its hash where an index
-/// still tells it. Chunks keep their order and lose their numbers. Memory: one frame, and the writer's.
+/// still reports it. Chunks keep their order and lose their numbers. Memory: one frame, and the writer's.
 /// \throws Error{kBadInput} when no chunk can be saved; Error{kUsage} when the output would touch the input;
 ///         Error{kIo}
 RepairReport RepairShards(const RepairOptions& options);

@@ -19,6 +19,10 @@ std::string ChunksOfTokens(const ShardSetSummary& summary) {
          std::to_string(summary.header.chunk_tokens) + " tokens";
 }
 
+nlohmann::ordered_json IdOrNull(uint32_t id) {
+  return id == kNoId ? nlohmann::ordered_json(nullptr) : nlohmann::ordered_json(id);
+}
+
 }  // namespace
 
 void ShardSetSummary::AddShard(const ShardInfo& shard) {
@@ -38,6 +42,7 @@ double ShardSetSummary::cut_share() const {
 }
 
 nlohmann::ordered_json ToJson(const ShardSetSummary& summary) {
+  const TokenizerIdentity& tokenizer = summary.header.tokenizer;
   nlohmann::ordered_json json = {
       {"records", RecordKindName(summary.header.record_kind)},
       {"chunk", summary.header.chunk_tokens},
@@ -53,9 +58,12 @@ nlohmann::ordered_json ToJson(const ShardSetSummary& summary) {
       {"source_bytes", summary.totals.source_bytes},
       {"size_bytes", summary.size_bytes},
       {"bits_per_token", summary.bits_per_token()},
-      {"vocab_size", summary.header.tokenizer.vocab_size},
-      {"tokenizer", summary.header.tokenizer.kind},
-      {"tokenizer_sha256", HexEncode(summary.header.tokenizer.sha256)},
+      {"vocab_size", tokenizer.vocab_size},
+      {"bos_id", IdOrNull(tokenizer.bos_id)},
+      {"eos_id", IdOrNull(tokenizer.eos_id)},
+      {"pad_id", IdOrNull(tokenizer.pad_id)},
+      {"tokenizer", tokenizer.kind},
+      {"tokenizer_sha256", HexEncode(tokenizer.sha256)},
       {"content_sha256", HexEncode(summary.content_sha256)},
   };
   if (summary.header.id_codes) json["remap"] = true;

@@ -13,7 +13,7 @@
 
 namespace trainwright {
 
-/// `remap` holds chunks of so many tokens back, padding included, until it has counted them. What else a
+/// `remap` holds chunks of this many tokens back, padding included, until it has counted them. What else a
 /// chunk and its segments take counts as tokens of 4 bytes: 64 MiB in all.
 inline constexpr uint64_t kRemapTokens = uint64_t{1} << 24;
 
@@ -32,7 +32,7 @@ class ShardSetWriter {
   /// \param output outlives the writer, which never seals it
   ShardSetWriter(const ShardSetHeader& header, const ShardSetWriterOptions& options, ShardOutput* output);
 
-  /// Goes on behind the shards of a set that has the writer's header. Called before the first Add.
+  /// Goes on after the shards of a set that has the writer's header. Called before the first Add.
   void ContinueBehind(const std::vector<ShardInfo>& shards);
 
   /// \param tokens_dropped by the packer so far: a shard's share of them does not depend on how many frames

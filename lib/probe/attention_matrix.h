@@ -31,13 +31,13 @@ struct AttentionCase {
 struct AttentionAnswer {
   AttentionCase of;
   bool accepts = false;
-  bool tried = false;  ///< it ran here, on small inputs, or refused here; false: told by the rules alone
+  bool tried = false;  ///< it ran here, on small inputs, or refused here; false: decided by the rules alone
   std::string reason;  ///< of a refusal: the rule, or torch's words
 };
 
 /// All types, masks and backends with the sizes of heads that models have.
 /// \param tries whether to run those that the rules take; of a device that is not here only the rules can be
-///     told (torch's meta device stands for a GPU)
+///     reported (torch's meta device stands for a GPU)
 std::vector<AttentionAnswer> AskAttention(c10::Device device, bool tries);
 
 nlohmann::ordered_json EncodeAttentionAnswer(const AttentionAnswer& answer);

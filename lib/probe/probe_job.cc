@@ -163,7 +163,7 @@ class ProbeJob {
       std::vector<Measurement> measured = measure();
       const std::optional<GpuStrain> after = Strain();
       for (Measurement& one : measured) {
-        if (!one.rate.spread) Warn(what + " has too few samples to tell its spread");
+        if (!one.rate.spread) Warn(what + " has too few samples to estimate its spread");
         if (one.device.starts_with("cuda")) one.before = before, one.after = after;
         report_.measured.push_back(std::move(one));
       }

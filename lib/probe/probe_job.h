@@ -1,4 +1,4 @@
-/// The work of `gpu-probe`: what the machine is, how fast it is, and what train should be told.
+/// The work of `gpu-probe`: what the machine is, how fast it is, and which options train should get.
 #pragma once
 
 #include <cstdint>

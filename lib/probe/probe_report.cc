@@ -137,7 +137,7 @@ ordered_json EncodeProbeReport(const ProbeReport& report) {
   AddNulls(disk, "disk", &unknown);
   AddNulls(gpus, "gpu.devices", &unknown);
   for (const std::string& name : unknown)
-    warnings.push_back(name + " is unknown: the system does not tell it");
+    warnings.push_back(name + " is unknown: the system does not report it");
 
   return {{"schema", "trainwright.gpu-probe/1"},
           {"time", report.time},

@@ -13,8 +13,6 @@ namespace {
 
 /// Below this gain bf16's rounding buys nothing.
 constexpr double kWorthwhileGain = 1.1;
-/// Samples of an optimizer step: fewer make noisy gradients.
-constexpr int64_t kLeastSamplesAStep = 16;
 /// As train's own default; see PlanLoader.
 constexpr int kMostGpuWorkers = 4;
 
@@ -28,7 +26,7 @@ std::string PrecisionOption(Precision precision) {
 
 /// Why nothing may hang on a measurement; empty: something may.
 std::string Unsteady(const Rate& rate, const std::string& what) {
-  if (!rate.spread) return what + " has too few samples to tell its spread";
+  if (!rate.spread) return what + " has too few samples to estimate its spread";
   if (*rate.spread <= kLargestSpread) return "";
   return what + " spreads by " + Percent(*rate.spread) + ", more than " + Percent(kLargestSpread) +
          ": measure again on a quiet machine";
@@ -93,17 +91,17 @@ class Recommender {
     const bool amx = evidence_.host.has("amx_bf16"), avx512 = evidence_.host.has("avx512_bf16");
     if (!avx512) {
       Choose("mixed-precision", "no",
-             "the CPU has no bf16 products (avx512_bf16): bf16 would round and gain no speed");
+             "the CPU has no bf16 instructions (avx512_bf16): bf16 would round and gain no speed");
       return;
     }
     const std::string has = amx ? "amx_bf16" : "avx512_bf16";
     const Measurement *fp32 = Gemm("fp32"), *bf16 = Gemm("bf16");
     if (fp32 == nullptr || bf16 == nullptr) {
-      Leave("mixed-precision", "the CPU has " + has + ", but its products were not measured");
+      Leave("mixed-precision", "the CPU has " + has + ", but its GEMMs were not measured");
       return;
     }
     for (const Measurement* one : {fp32, bf16}) {
-      if (const std::string problem = Unsteady(one->rate, "the rate of " + *one->dtype + " products");
+      if (const std::string problem = Unsteady(one->rate, "the rate of " + *one->dtype + " GEMMs");
           !problem.empty()) {
         Leave("mixed-precision", problem);
         return;
@@ -113,7 +111,7 @@ class Recommender {
     const bool worth = gain >= kWorthwhileGain;
     if (worth) precision_ = Precision::kBf16;
     Choose("mixed-precision", PrecisionOption(precision_),
-           "the CPU has " + has + ", and bf16 products were measured at " + FormatFixed(gain, 2) +
+           "the CPU has " + has + ", and bf16 GEMMs were measured at " + FormatFixed(gain, 2) +
                " times the rate of fp32" + (worth ? "" : ", which is not worth the rounding"));
   }
 
@@ -144,6 +142,9 @@ class Recommender {
                  FormatCount(chosen.tokens.median) + " tokens/s" +
                  (search->stop == BatchStop::kMemory ? "; larger ones do not fit into 90 % of the free memory"
                                                      : ""));
+      result_.notes.push_back(
+          "not needed for " + subject +
+          ", which fits the memory: checkpoint-activations, offload, and zero on several GPUs");
     } else if (search && search->stop == BatchStop::kMemory) {
       Leave("batch", subject + " does not fit into 90 % of the free memory with one sample (training keeps " +
                          FormatBytes(static_cast<uint64_t>(model.resident_bytes)) + " besides)");
@@ -214,13 +215,13 @@ class Recommender {
     }
     const Measurement* gemm = Gemm(PrecisionName(precision_));
     if (gemm == nullptr) {
-      Leave("peak-tflops", "no rate of " + PrecisionName(precision_) + " products was measured");
-    } else if (const std::string problem = Unsteady(gemm->rate, "the rate of products"); !problem.empty()) {
+      Leave("peak-tflops", "no rate of " + PrecisionName(precision_) + " GEMMs was measured");
+    } else if (const std::string problem = Unsteady(gemm->rate, "the rate of GEMMs"); !problem.empty()) {
       Leave("peak-tflops", problem);
     } else {
       Choose("peak-tflops", std::round(gemm->rate.best / 1e9) / 1e3,
              "the best rate of " + PrecisionName(precision_) +
-                 " products that was measured; no published one is known. train tells mfu by it");
+                 " GEMMs that was measured; no published one is known. train computes mfu from it");
     }
   }
 

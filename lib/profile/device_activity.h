@@ -24,9 +24,9 @@ struct DeviceActivity {
 /// "memcpy HtoD" and so on; of a kernel its name.
 std::string ActivityName(const DeviceActivity& activity);
 
-/// The part of a step that an activity belongs to. Kernels are told by words in their names, those of cuBLAS,
-/// cuDNN, CUTLASS, FlashAttention, NCCL, torch and this project; one that no word tells is kOther. Attention
-/// goes before matrix products, which its kernels' names have, too.
+/// The part of a step that an activity belongs to. Kernels are recognised by words in their names, those of
+/// cuBLAS, cuDNN, CUTLASS, FlashAttention, NCCL, torch and this project; one that no word matches is kOther.
+/// Attention takes precedence over GEMMs, which its kernels' names have, too.
 ProfilePart PartOfActivity(const DeviceActivity& activity);
 ProfilePart PartOfKernel(const std::string& name);
 

@@ -29,7 +29,7 @@ class BoundedSeries {
   /// At most four points a bucket, x rising.
   std::vector<PlotPoint> Points() const;
   /// The exponential moving average over the buckets' means, at the buckets' ends. Its window grows from one
-  /// bucket at the start, where curves are steep, by an eighth of what lies behind.
+  /// bucket at the start, where curves are steep, by an eighth of what lies after.
   /// \param span of the window at most: the buckets over which a plain mean would have the same variance
   std::vector<PlotPoint> Smoothed(double span) const;
 

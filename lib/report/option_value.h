@@ -32,17 +32,17 @@ struct OptionValue {
   std::string group;   ///< under which help shows it
 };
 
-/// What a file of another program says of a tool's options. Of each value there are key, value and source.
+/// What a file of another program says about a tool's options. Of each value there are key, value and source.
 struct OptionsOfFile {
   std::vector<OptionValue> options;
   std::vector<std::string> notices;  ///< sentences for the user: what is otherwise here
   /// What is no option, by the other program's names: the tool itself makes something of it.
   std::vector<OptionValue> others;
   std::string program = "";  ///< whose file it is
-  /// What that program does where its file says nothing: keys and values, behind --preset.
+  /// What that program does where its file says nothing: keys and values, which --preset overrides.
   std::vector<std::pair<std::string, std::string>> defaults = {};
-  /// Options that the file asks a value of that there is not: an error unless somebody who goes before the
-  /// file gives them.
+  /// Options that the file asks a value of that there is not: an error unless what overrides the file
+  /// gives them.
   std::vector<std::pair<std::string, Error>> refused = {};
   std::set<std::string> ours = {};  ///< keys of the file that are the tool's own, and not among the options
 };

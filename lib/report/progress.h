@@ -23,7 +23,7 @@ class Progress {
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
   /// \param done units so far; the rate counts from the first call
-  /// \param note short text behind the rate, "loss 3.21"
+  /// \param note short text after the rate, "loss 3.21"
   void Update(uint64_t done, const std::string& note = "");
   /// Whether a bar is drawn.
   bool active() const;

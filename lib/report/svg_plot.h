@@ -14,7 +14,7 @@
 namespace trainwright {
 
 enum class SeriesStyle {
-  kFaint,   ///< a thin pale line: what was measured, behind what it means
+  kFaint,   ///< a thin pale line: what was measured, under its mean
   kLine,    ///< a strong line
   kPoints,  ///< a line in a second colour with a dot on each point
 };
@@ -27,7 +27,7 @@ struct PlotSeries {
 
 struct PlotPanel {
   std::string title;
-  std::string unit = {};  ///< "nats", shown behind the title
+  std::string unit = {};  ///< "nats", shown after the title
   std::vector<PlotSeries> series = {};
   bool from_zero = false;  ///< the y axis starts at 0 and reaches at least least_high
   double least_high = 0;

@@ -26,7 +26,7 @@ std::string ForEachRetrievalText(const std::string& path,
 /// \throws Error{kBadInput} where it has none or another
 std::string IdOf(const nlohmann::json& object, const JsonPlace& place);
 
-/// A document's text behind its title, where it has one.
+/// A document's text after its title, where it has one.
 /// \throws Error{kBadInput}
 std::string TitledTextOf(const nlohmann::json& object, const JsonPlace& place);
 

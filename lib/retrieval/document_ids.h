@@ -19,7 +19,7 @@ class DocumentIds {
   uint64_t size() const { return ids_.size(); }
   const std::string& operator[](uint64_t row) const { return ids_[row]; }
 
-  /// To be called once, behind the last Add and before Find.
+  /// To be called once, after the last Add and before Find.
   /// \param object what they are the names of, for messages
   /// \throws Error{kBadInput} where two rows have the same name
   void Index(const std::string& object);

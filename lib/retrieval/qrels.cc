@@ -13,7 +13,7 @@ namespace trainwright {
 namespace {
 
 constexpr char kQrelsHint[] =
-    "a line has query, document and grade between tabs, or as TREC has it: query, 0, document, grade";
+    "a line has query, document and grade between tabs, or as in TREC: query, 0, document, grade";
 
 std::optional<int32_t> GradeOf(std::string_view text) {
   constexpr int32_t kMostGrade = 1000;  // 2 to its power is still a double

@@ -40,7 +40,7 @@ void RefuseDuplicates(const std::string& path, const std::string& query, const R
 void CheckRunId(const std::string& id) {
   constexpr std::string_view kEndsOfWords(" \t\r\n\v\f\0", 7);  // of C programs such as trec_eval
   if (!id.empty() && id.find_first_of(kEndsOfWords) == std::string::npos) return;
-  throw Error(ErrorCode::kBadInput, "id " + Quoted(id), "cannot stand in a run file, whose columns are words",
+  throw Error(ErrorCode::kBadInput, "id " + Quoted(id), "cannot be in a run file, whose columns are words",
               "", "give queries and documents ids without white space");
 }
 

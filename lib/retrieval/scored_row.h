@@ -1,4 +1,4 @@
-/// A row of a corpus and how well it answers a query, and which of two goes before the other.
+/// A row of a corpus and how well it answers a query, and which of two ranks above the other.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@ struct ScoredRow {
   float score = 0;
 };
 
-/// Whether row `a` goes before row `b` where both have the same score. A strict order of all rows.
+/// Whether row `a` ranks above row `b` where both have the same score. A strict order of all rows.
 using TieOrder = std::function<bool(uint64_t a, uint64_t b)>;
 
 /// The higher score first, and `ties` among equals.

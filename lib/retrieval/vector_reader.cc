@@ -123,7 +123,7 @@ void CheckSize(const RandomReader& reader, const RowsInFile& rows) {
   const uint64_t content_bytes = size_bytes - std::min(size_bytes, rows.offset_bytes);
   if (content_bytes / row_bytes < rows.rows) throw CutShortAt(size_bytes, name, "file of vectors");
   if (content_bytes != rows.rows * row_bytes) {
-    throw BadInputAt(rows.offset_bytes + rows.rows * row_bytes, name, "goes on behind its last vector");
+    throw BadInputAt(rows.offset_bytes + rows.rows * row_bytes, name, "goes on after its last vector");
   }
 }
 

@@ -50,7 +50,7 @@ VectorFormat VectorFormatOf(const std::string& name, const std::string& path) {
   if (name == "raw") return VectorFormat::kRaw;
   if (name == "jsonl") return VectorFormat::kJsonl;
   if (name != "auto")
-    throw Error(ErrorCode::kUsage, "--format", "'" + name + "' is none of auto, npy, raw, jsonl");
+    throw Error(ErrorCode::kUsage, "--format", "'" + name + "' is not one of auto, npy, raw, jsonl");
   if (path.ends_with(".npy")) return VectorFormat::kNpy;
   if (path.ends_with(".f32")) return VectorFormat::kRaw;
   if (path.ends_with(".jsonl") || path == "-") return VectorFormat::kJsonl;

@@ -1,7 +1,7 @@
 /// Writing files of vectors: .npy, raw float32 under a header, and JSON lines. The layouts are in
 /// man/trainwright-vectors.5.
 ///
-/// A vector is a row of `columns` fp32 numbers. Names of rows ("ids") stand beside .npy and raw files, in
+/// A vector is a row of `columns` fp32 numbers. Names of rows ("ids") lie beside .npy and raw files, in
 /// NAME.ids, one a line.
 #pragma once
 
@@ -29,11 +29,11 @@ std::string IdsPathOf(const std::string& path);
 struct VectorFileInfo {
   VectorFormat format = VectorFormat::kNpy;
   uint32_t columns = 0;         ///< at least 1
-  bool normalized = false;      ///< whether each row has the length 1; raw files tell it
-  Sha256Digest model_sha256{};  ///< of the weights that made them; raw files tell it
+  bool normalized = false;      ///< whether each row has the length 1; raw files record it
+  Sha256Digest model_sha256{};  ///< of the weights that made them; raw files record it
 };
 
-/// Writes rows as they come. Of .npy and raw files the beginning tells their number and is written last.
+/// Writes rows as they come. Of .npy and raw files the beginning holds their number and is written last.
 class VectorWriter {
  public:
   /// \param sink takes the rows; not owned
@@ -58,7 +58,7 @@ class VectorWriter {
   uint64_t rows_;
 };
 
-/// The bytes before the first row of a .npy or raw file of so many rows; as many for every number.
+/// The bytes before the first row of a .npy or raw file of this many rows; as many for every number.
 std::vector<uint8_t> VectorFileBeginning(const VectorFileInfo& info, uint64_t rows);
 
 }  // namespace trainwright

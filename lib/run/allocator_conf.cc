@@ -113,7 +113,7 @@ void CheckAllocatorConf(const std::string& text, const std::string& flag) {
       refuse("'" + entry + "' is no KEY:VALUE", "as in " + flag + " expandable_segments:True");
     }
     if (!values.emplace(entry.substr(0, colon), entry.substr(colon + 1)).second) {
-      refuse("'" + entry.substr(0, colon) + "' stands there twice", "leave one of them out");
+      refuse("'" + entry.substr(0, colon) + "' is there twice", "leave one of them out");
     }
   }
   const auto segment = values.find("large_segment_size_mb");

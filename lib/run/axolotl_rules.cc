@@ -62,10 +62,9 @@ void TakeOptimizer(const ForeignKey& key, ForeignFile* file) {
 
 void TakeEightBits(const ForeignKey& key, ForeignFile* file) {
   if (!BooleanOf(key, *file)) return;
-  file->Refuse(
-      key, "quant", "is true: there are no weights of 8 bits",
-      "write false, or give --quant none, for weights in the precision of the products, or --quant nf4 "
-      "for 4 bits");
+  file->Refuse(key, "quant", "is true: there are no weights of 8 bits",
+               "write false, or give --quant none, for weights in the precision of the GEMMs, or --quant nf4 "
+               "for 4 bits");
 }
 
 void TakeDeepSpeed(const ForeignKey& key, ForeignFile* file) {
@@ -237,10 +236,9 @@ ForeignRules ModelRules() {
            {"special_tokens", "eot_tokens", "chat_template", "chat_template_jinja", "chat_template_kwargs",
             "default_system_message"},
            Unread("is for pretokenize: its --tokenizer and --template"));
-  AddRules(
-      &rules, {"resume_from_checkpoint"},
-      Missing("names a checkpoint of another program",
-              "leave it out; --resume goes on with the run that --out names, --branch-from with another"));
+  AddRules(&rules, {"resume_from_checkpoint"},
+           Missing("names a checkpoint of another program",
+                   "leave it out; --resume continues the run that --out names, --branch-from with another"));
   AddRules(&rules, {"shuffle_merged_datasets"},
            Only({true}, "samples always come in an order that --seed draws"));
   return rules;
@@ -409,7 +407,7 @@ void FinishLength(ForeignFile* file) {
   const auto steps = file->Find("max_steps"), epochs = file->Find("num_epochs");
   if (steps && steps->value->get<int64_t>() > 0) {
     WholeFor("steps")(*steps, file);
-    if (epochs) file->Tell(*epochs, "max_steps goes before it");
+    if (epochs) file->Tell(*epochs, "max_steps overrides it");
   } else if (epochs) {
     NumberFor("epochs")(*epochs, file);
   }
@@ -434,7 +432,7 @@ void FinishSchedule(ForeignFile* file) {
     } else {
       WholeFor("warmup", 0)(*steps, file);
     }
-    if (ratio) file->Tell(*ratio, "warmup_steps goes before it");
+    if (ratio) file->Tell(*ratio, "warmup_steps overrides it");
   } else if (ratio) {
     NumberFor("warmup-ratio")(*ratio, file);
   }

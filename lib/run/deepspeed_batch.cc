@@ -67,7 +67,7 @@ std::string TakeTrainBatchSize(const OptionValue& train_batch_size, int64_t rank
       (product.empty() ? "" : product + (ranks > 1 ? " x " : "")) +
       (ranks > 1 || product.empty() ? std::to_string(ranks) + (ranks == 1 ? " rank" : " ranks") : "");
   if (is_fixed && (batch.is_users || accum.is_users)) {
-    return train_batch_size.source + " " + problem + ": it counts for nothing beside what was said elsewhere";
+    return train_batch_size.source + " " + problem + ": it is ignored beside what was said elsewhere";
   }
   throw Error(ErrorCode::kUsage, train_batch_size.source, problem, "",
               "change it, or write \"auto\": a step has --batch times --accum samples of each rank");

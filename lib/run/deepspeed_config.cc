@@ -89,7 +89,7 @@ void TellLossScale(const ForeignKey& fp16, ForeignFile* file) {
     file->Tell(
         fp16,
         "the loss scale begins at 2^16, halves when it overflows and doubles after 2000 steps, whatever "
-        "the file says of it");
+        "the file says about it");
     return;
   }
 }

@@ -1,8 +1,8 @@
 /// DeepSpeed's JSON configuration as options of `train`: `train --deepspeed FILE`.
 ///
 /// Keys that have a counterpart become options. One that asks for what is always otherwise here, and changes
-/// no result, is told by a notice; one that asks for another result, or that is not known, is refused by its
-/// name, the way to it joined by dots, and its line. A key that is "auto", null or not there says nothing.
+/// no result, is reported by a notice; one that asks for another result, or that is not known, is refused by
+/// its name, its path joined by dots, and its line. A key that is "auto", null or not there says nothing.
 /// What each key means here is in train(1), DEEPSPEED FILES.
 #pragma once
 

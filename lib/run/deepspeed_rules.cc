@@ -31,7 +31,7 @@ ForeignRules StepRules() {
       {"communication_data_type", Only({"fp32"}, "gradients travel in fp32")},
       {"steps_per_print", Nothing(std::string(kNoEffect) + ": --log-every says which steps get a record")},
       {"wall_clock_breakdown",
-       Always(false, std::string(kNoEffect) + ": metrics.jsonl tells what a step's time goes into")},
+       Always(false, std::string(kNoEffect) + ": metrics.jsonl says what a step's time goes into")},
       {"zero_allow_untested_optimizer", Nothing()}};
 }
 
@@ -116,7 +116,7 @@ ForeignRules OptimizerRules() {
           {params + "betas", TakeBetas},
           {params + "eps", NumberFor("adam-eps")},
           {params + "weight_decay", NumberFor("weight-decay")},
-          {params + "adam_w_mode", Only({true}, "the decay of weights is decoupled, as AdamW has it")},
+          {params + "adam_w_mode", Only({true}, "the decay of weights is decoupled, as in AdamW")},
           {params + "bias_correction", Only({true}, "the moments' bias is always corrected")},
           {params + "amsgrad", Only({false}, "there is no AMSGrad")},
           {params + "torch_adam", Nothing()}};

@@ -13,13 +13,13 @@ namespace trainwright {
 struct ExplainedOption {
   std::string name;   ///< without dashes
   std::string value;  ///< in effect; empty: none
-  std::string group;  ///< under which it is told
+  std::string group;  ///< under which it is reported
   std::string
       origin;  ///< "default", "auto", "preset", "environment", "config", "command line" or "checkpoint"
   std::string reason;  ///< of an auto choice; or which variable, or which line of which file
 };
 
-/// \param given what the user and the built-in defaults say, in the order to tell it
+/// \param given what the user and the built-in defaults say, in the order to report it
 /// \param resolved values in effect by option, where they are more than what was given
 /// \param reasons of what was chosen for the user
 /// \param stored values of the checkpoint that the run continues, by option; empty for a new run

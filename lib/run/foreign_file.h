@@ -14,7 +14,7 @@ namespace trainwright {
 
 /// A key that says something.
 struct ForeignKey {
-  std::string name;                       ///< the way to it, joined by dots: "zero_optimization.stage"
+  std::string name;                       ///< its path, joined by dots: "zero_optimization.stage"
   const nlohmann::json* value = nullptr;  ///< neither null nor ForeignSource::open_word
 };
 
@@ -39,7 +39,7 @@ struct ForeignSource {
   bool has_ours = false;
   /// The line of a key, from 1; 0: unknown.
   std::function<int(const std::string& name)> line_of;
-  /// A value as it stands in the file, where that is not the value itself (1e-4); empty: it is.
+  /// A value as written in the file, where that is not the value itself (1e-4); empty: it is.
   std::function<std::string(const std::string& name)> text_of = {};
 };
 
@@ -65,18 +65,18 @@ class ForeignFile {
   void LeaveToTool(const ForeignKey& key) { result_.ours.insert(key.name); }
   /// Adds a notice: the key, and what is to be said of it.
   void Tell(const ForeignKey& key, const std::string& what);
-  /// One more of the keys that a single notice tells as those without effect.
+  /// One more of the keys that a single notice lists as those without effect.
   void Ignore(const ForeignKey& key) { ignored_.push_back(key.name); }
   /// \returns the error that names the key, for its caller to throw
   Error Refusal(const ForeignKey& key, const std::string& problem, const std::string& hint = "") const;
-  /// Refuses a value in the same words, unless the option is given by who goes before the file.
+  /// Refuses a value in the same words, unless what overrides the file gives the option.
   void Refuse(const ForeignKey& key, const std::string& option, const std::string& problem,
               const std::string& hint = "") {
     result_.refused.emplace_back(option, Refusal(key, problem, hint));
   }
   /// "line 3"
   std::string PlaceOf(const std::string& name) const;
-  /// The value of a key that holds a single one, as it stands there.
+  /// The value of a key that holds a single one, as written.
   std::string TextOf(const ForeignKey& key) const;
   const std::string& path() const { return source_.path; }
   /// ", or "auto"": what a message about wanted values ends with; empty where there is no such word.

@@ -51,14 +51,14 @@ TakeKey WordFor(std::string option, ForeignWords words, std::string hint = "");
 /// One of these for true and for false; an empty one leaves the option alone.
 TakeKey SwitchFor(std::string option, std::string on, std::string off, std::string told = "");
 
-/// What is always so here. Of the other value `told` is said: no result depends on it.
-TakeKey Always(bool wanted, std::string told);
+/// What is always so here. For the other value `notice` is given: no result depends on it.
+TakeKey Always(bool wanted, std::string notice);
 /// What may have one of these values alone: another makes another run.
 TakeKey Only(std::vector<nlohmann::json> wanted, std::string why, std::string hint = "");
 /// What changes nothing here, whatever single value it has.
 TakeKey Nothing(std::string told = "");
-/// What changes nothing here, whatever it holds: `told`, or one more name in a notice of them all.
-TakeKey Unread(std::string told = "");
+/// What changes nothing here, whatever it holds: `notice`, or one more name in a notice of them all.
+TakeKey Unread(std::string notice = "");
 /// What has no counterpart. Switched off it says nothing.
 TakeKey Missing(std::string why, std::string hint);
 

@@ -108,7 +108,7 @@ std::string LossFigure(const TrainingMetrics& metrics) {
   if (!evaluation.empty()) panel.series.push_back({"evaluation", SeriesStyle::kPoints, evaluation.Points()});
   PlotFigure figure;
   figure.title = "smoothed loss";
-  figure.subtitles = {"moving average of " + std::to_string(window) + " step records, raw values behind it"};
+  figure.subtitles = {"moving average of " + std::to_string(window) + " step records, with the raw values"};
   figure.x_label = "optimizer step";
   const int64_t last_eval = metrics.eval_steps.empty() ? 0 : metrics.eval_steps.back();
   figure.x_high = static_cast<double>(std::max<int64_t>({metrics.step.back(), last_eval, 1}));

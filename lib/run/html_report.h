@@ -14,7 +14,7 @@ namespace trainwright {
 /// \param report, metrics of the same metrics.jsonl
 std::string RenderHtmlReport(const RunReport& report, const TrainingMetrics& metrics);
 
-/// Makes report.svg, report.html and training_metrics.json of a run directory anew from its metrics.jsonl;
+/// Makes report.svg, report.html and training_metrics.json of a run directory again from its metrics.jsonl;
 /// needs no lock.
 /// \returns the path of report.html
 /// \throws Error{kIo, kBadInput}

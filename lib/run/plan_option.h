@@ -2,7 +2,7 @@
 /// with the command line on resume and explaining it go over rows of this type (lib/run/plan_codec.h,
 /// lib/run/resumed_plan.h), and know no option by name.
 ///
-/// Values pass as JSON: as the training state stores them, which is also as they are told.
+/// Values pass as JSON: as the training state stores them, which is also as they are reported.
 #pragma once
 
 #include <cstdint>
@@ -62,7 +62,7 @@ struct PlanValue {
 /// What the user may ask.
 struct PlanRange {
   bool (*holds)(double value) = [](double) { return true; };
-  std::string problem = {};  ///< what the message says behind the value
+  std::string problem = {};  ///< what the message says after the value
 };
 
 /// Sizes that a stored plan may hold: far above any run, and low enough that products of two are no overflow.
@@ -84,7 +84,7 @@ enum class TakenBy { kEveryRun, kObjective, kOptimizer };
 struct PlanOption {
   std::string stored;  ///< its name in a training state
   /// Of the command line, without dashes; empty: it follows from other rows or from what runs the training,
-  /// and is not told.
+  /// and is not reported.
   std::vector<std::string> options = {};
   OldStates old_states;
   PlanValue value;

@@ -1,4 +1,4 @@
-/// What the command line says of a plan that is more than the value of one option.
+/// What the command line says about a plan that is more than the value of one option.
 #pragma once
 
 #include <cstdint>

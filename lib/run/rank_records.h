@@ -1,4 +1,5 @@
-/// What the records of a run of several ranks tell of each of them: its machine, and the most memory it took.
+/// What the records of a run of several ranks say about each of them: its machine, and the most memory it
+/// took.
 #pragma once
 
 #include <cstdint>

@@ -42,7 +42,7 @@ void GiveBaseModel(const ForeignKey& key, ForeignFile* file) {
   file->Tell(key,
              "there is no folder '" + model +
                  "', and nothing is downloaded: get it (hf download NAME --local-dir DIR) and give --init "
-                 "DIR, which goes before the file");
+                 "DIR, which overrides the file");
 }
 
 void TellOfData(const ForeignKey& key, RecordKind records, const std::string& chunk, ForeignFile* file) {

@@ -4,8 +4,8 @@
 /// mapping that has the key `_component_` is a torchtune recipe's; one with `base_model` and one of adapter,
 /// datasets, pretraining_dataset, micro_batch_size and sequence_len is axolotl's. Any other is train's own.
 ///
-/// Keys that have a counterpart become options. One that changes no result is told by a notice; one that
-/// asks for another result, or that is not known, is refused by its name, the way to it joined by dots, and
+/// Keys that have a counterpart become options. For one that changes no result there is a notice; one that
+/// asks for another result, or that is not known, is refused by its name, its path joined by dots, and
 /// its line. A key that is null says nothing. What each key means here is in train(1), AXOLOTL FILES,
 /// TORCHTUNE FILES and FILES OF THE LORA TRAINER.
 #pragma once
@@ -19,9 +19,9 @@
 namespace trainwright {
 
 /// \param text of the file
-/// \returns nullopt when it is none of these programs', also when it is not YAML
+/// \returns nullopt when it is not a file of these programs, also when it is not YAML
 /// \throws Error{kUsage} when it is, and holds what train does not do, or YAML that is not read of such
-///     files: anchors, aliases, tags, a key that stands there twice
+///     files: anchors, aliases, tags, a key that is given twice
 std::optional<OptionsOfFile> ReadRecipe(std::string_view text, const std::string& path);
 
 }  // namespace trainwright

@@ -1,4 +1,4 @@
-/// References within a YAML file, as OmegaConf has them: ${output_dir}/logs.
+/// References within a YAML file, as in OmegaConf: ${output_dir}/logs.
 #pragma once
 
 #include <string>

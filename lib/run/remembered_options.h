@@ -1,6 +1,6 @@
 /// The options that a run remembers in its config.yaml, so that `train --resume --out DIR` needs no other.
 ///
-/// A run remembers all but those of one process: what only says how this process is to begin, what it tells
+/// A run remembers all but those of one process: what only says how this process is to begin, what it reports
 /// instead of training, and when it is to stop. What the plan holds is written for people and for --config,
 /// and not read on resume: the plan is in run.json and in the checkpoints.
 #pragma once

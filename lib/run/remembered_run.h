@@ -3,8 +3,8 @@
 ///
 /// Of a run that goes on, and of which both change (other options and another length), run.json comes first
 /// and holds the new config.yaml, too, as "options"; then comes config.yaml; then run.json without it. So
-/// options in run.json go before config.yaml. Of a run that begins run.json comes last: without it there is
-/// no run.
+/// options in run.json take precedence over config.yaml. Of a run that begins run.json comes last: without it
+/// there is no run.
 #pragma once
 
 #include <optional>
@@ -19,7 +19,7 @@ struct OptionsOfRun {
   std::string text;  ///< as of config.yaml
 };
 
-/// What the run at this path was asked for; nullopt where nothing tells it.
+/// What the run at this path was asked for; nullopt where nothing reports it.
 /// \throws Error{kIo, kBadInput}
 std::optional<OptionsOfRun> ReadOptionsOfRun(const std::string& run);
 

@@ -16,7 +16,7 @@ namespace trainwright {
 std::vector<std::string> TakeRanks(int64_t ranks, TrainPlan* plan);
 
 /// Takes over the files that own options of the plan's objective name, where they are named otherwise than in
-/// the plan: whether they say the same, the run's samples tell.
+/// the plan: whether they say the same, the run's samples show.
 void TakeOwnFiles(const TrainSettings& settings, TrainPlan* plan);
 
 /// Checks the flags of a resumed run against its stored plan, all but those that TakeOwnFiles takes. Flags

@@ -148,7 +148,7 @@ void PlanPrecision(const TrainSettings& settings, bool fast_bf16, PlannedRun* pl
   planned->plan.precision = ParsePrecision("auto", fast_bf16);
   planned->reasons.push_back(
       {"mixed-precision",
-       fast_bf16 ? "this device multiplies bf16 fast" : "this device has no fast bf16 products",
+       fast_bf16 ? "this device multiplies bf16 fast" : "this device has no fast bf16 GEMMs",
        "precision " + PrecisionName(planned->plan.precision)});
 }
 

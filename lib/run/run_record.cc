@@ -59,7 +59,7 @@ std::optional<RunRecord> ReadRunRecord(const std::string& path) {
     const auto json = nlohmann::ordered_json::parse(AsText(text));
     if (json.at("schema") != kRunSchema) {
       throw Error(ErrorCode::kBadInput, path, "has the unknown schema " + json.at("schema").dump(), "",
-                  "go on with the version that began the run");
+                  "continue with the version that began the run");
     }
     record.plan = DecodePlan(json.at("plan"), path);
     record.model_name = json.at("model_name").get<std::string>();

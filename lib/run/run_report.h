@@ -1,7 +1,7 @@
 /// report.svg of a run: its metrics.jsonl as curves, and as the few numbers that sum it up.
 ///
 /// Nothing but the records goes into it, so it can be made again at any time from the file alone. Memory and
-/// size of the picture do not grow with the number of records. Not thread-safe.
+/// size of the plot do not grow with the number of records. Not thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +21,7 @@ class RunReport {
  public:
   RunReport();
 
-  /// Takes the next record of trainwright-metrics(5); one that it does not know is passed over.
+  /// Takes the next record of trainwright-metrics(5); one that it does not know is skipped.
   void Add(const nlohmann::ordered_json& record);
   /// Takes every whole line of a metrics.jsonl.
   /// \throws Error{kIo}; Error{kBadInput} naming the line that is no record
@@ -57,13 +57,13 @@ class RunReport {
   struct TimedSum {
     double sum = 0, time_s = 0;
     double mean() const { return sum / time_s; }
-    /// A mean over a time; passed over where it is not known.
+    /// A mean over a time; skipped where it is not known.
     void Add(double mean, double mean_time_s);
   };
   /// Of the steps that have a record.
   struct {
     TimedSum tokens;
-    TimedSum mfu, rank_wait_share;        // of steps that tell them, each times its time
+    TimedSum mfu, rank_wait_share;        // of steps that report them, each times its time
     std::map<int64_t, double> slowest_s;  // time of the steps in which a rank was the slowest
   } means_;
   BoundedSeries loss_, evaluation_loss_, learning_rate_, tokens_per_s_, resident_, peak_, wait_percent_,

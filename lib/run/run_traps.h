@@ -1,4 +1,5 @@
-/// Settings that are allowed each, and together make a run that is not what was meant: told when it starts.
+/// Settings that are allowed each, and together make a run that is not what was meant: reported when it
+/// starts.
 ///
 /// A pure function of numbers, free of torch.
 #pragma once
@@ -31,7 +32,7 @@ struct RunSetup {
   int64_t sequence_tokens = 0;
   int64_t stated_positions = 0;                ///< that the model's config is for; 0: not known
   std::string preset;                          ///< empty: none
-  int64_t preset_batch = 0, preset_accum = 0;  ///< as the preset has them; 0: it does not say
+  int64_t preset_batch = 0, preset_accum = 0;  ///< as in the preset; 0: it does not say
 };
 
 /// One sentence a trap, in a fixed order.

@@ -50,7 +50,7 @@ void PlanWarmup(const TrainSettings& settings, PlannedRun* planned) {
     }
   } else if (one_cycle) {
     schedule.warmup_steps = kOneCycleWarmupRatio * static_cast<double>(steps);
-    because("a tenth of the run, as one-cycle has it");
+    because("a tenth of the run, as one-cycle does");
   } else {
     schedule.warmup_steps =
         static_cast<double>(std::clamp<int64_t>(steps / 20, std::min<int64_t>(steps - 1, 1), 1000));

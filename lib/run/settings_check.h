@@ -1,4 +1,4 @@
-/// Settings of `train` that exclude each other or are out of range, told before anything is opened.
+/// Settings of `train` that exclude each other or are out of range, reported before anything is opened.
 #pragma once
 
 #include <cstdint>

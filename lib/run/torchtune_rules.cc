@@ -88,10 +88,9 @@ ForeignRules CheckpointRules() {
       {"checkpoint_dir", GiveBaseModel},
       {"keep_last_n_checkpoints", WholeFor("keep")},
       {"recipe_checkpoint", Missing("names a checkpoint of another program",
-                                    "leave it out; --resume goes on with the run that output_dir names")},
-      {"adapter_checkpoint",
-       Missing("names a checkpoint of another program",
-               "leave it out; --adapter DIR goes on with an adapter in peft's layout")}};
+                                    "leave it out; --resume continues the run that output_dir names")},
+      {"adapter_checkpoint", Missing("names a checkpoint of another program",
+                                     "leave it out; --adapter DIR continues an adapter in peft's layout")}};
   AddRules(&rules,
            {kComponent, "checkpoint_files", "output_dir", "model_type", "safe_serialization",
             "should_load_recipe_state"},

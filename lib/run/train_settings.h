@@ -24,8 +24,8 @@ struct TrainSettings {
   std::string data_weights;        ///< as ParseMixtureWeights takes it; empty: each chunk once an epoch
   std::string out;                 ///< run directory; empty: runs/<preset>-NNN, or the newest run to resume
   std::optional<int64_t> profile;  ///< optimizer steps whose time is divided among its parts; absent: none
-  std::string report;        ///< a run directory whose reports are made anew, and nothing else; or empty
-  std::string status;        ///< a run directory whose state is told, and nothing else; or empty
+  std::string report;        ///< a run directory whose reports are made again, and nothing else; or empty
+  std::string status;        ///< a run directory whose state is reported, and nothing else; or empty
   bool status_json = false;  ///< as JSON
   bool resume = false;
   bool allow_data_change = false;
@@ -35,7 +35,7 @@ struct TrainSettings {
   std::string eval_split;  ///< as ParseDocumentSplit takes it: held out of the data; empty: nothing
   std::optional<uint64_t> eval_split_seed;  ///< absent: 0
   std::optional<int64_t> eval_every;        ///< optimizer steps; 0: at start and end only
-  std::optional<int64_t> early_stop;   ///< end after so many evaluations without a better one; absent: never
+  std::optional<int64_t> early_stop;   ///< end after this many evaluations without a better one; absent: no
   std::optional<int64_t> eval_tokens;  ///< evaluate on about this many tokens of it; absent: all
 
   // Model.
@@ -46,9 +46,9 @@ struct TrainSettings {
   // What of it is trained. Without `lora` and `adapter`: everything.
   std::optional<int64_t> lora;  ///< rank of low-rank adapters
   std::optional<double> lora_alpha, lora_dropout;
-  std::string lora_targets;       ///< as LoraOptions has it; empty: all-linear
+  std::string lora_targets;       ///< as in LoraOptions; empty: all-linear
   std::string quant;              ///< "nf4" or "none": of the frozen matrices; empty: none
-  std::string adapter;            ///< a folder in peft's layout to go on with; empty: none
+  std::string adapter;            ///< a folder in peft's layout to continue with; empty: none
   bool allow_other_base = false;  ///< than the one that `adapter` or `merge` was trained on
   std::string merge;              ///< an adapter that is merged into its base, and nothing else; empty: none
 
@@ -115,7 +115,7 @@ struct TrainSettings {
   std::string checkpoint_activations = "no";  ///< as ParseActivationCheckpointing takes it
   std::string offload = "no";                 ///< as ParseOffloadChoice takes it
   std::string offload_dir;                    ///< of a CPU's: where; empty: $TMPDIR or /var/tmp
-  std::string tf32 = "off";                   ///< on or off: fp32 products of a GPU round to TF32
+  std::string tf32 = "off";                   ///< on or off: fp32 GEMMs of a GPU round to TF32
   bool deterministic = false;                 ///< of a GPU: only algorithms with the same bits every time
   std::string alloc_conf;                     ///< as CheckAllocatorConf takes it; empty: the environment's
   int64_t empty_cache_every = 0;              ///< steps; 0: what torch keeps free of a GPU's memory stays
@@ -138,7 +138,7 @@ struct TrainSettings {
   std::optional<int64_t> log_every;  ///< steps between metrics records; absent: by the device
   double max_minutes = 0;            ///< 0: no limit
   std::string watchdog = "warn";     ///< off, warn or stop, when the loss diverges
-  std::optional<double> cost_per_hour;  ///< of the machine, for the metrics; absent: not told
+  std::optional<double> cost_per_hour;  ///< of the machine, for the metrics; absent: not reported
   double watchdog_ratio = 1.5;          ///< of the loss to its moving average
 
   // Ranks.

@@ -69,10 +69,10 @@ class TrainingData {
   /// counted it is their documents.
   std::string FormatSamplesUsed(const SampleLoaders& loaders) const;
   /// Gives the sets their weights.
-  /// \param weights as --data-weights has them
+  /// \param weights as in --data-weights
   /// \returns what was chosen; empty for one set
   std::vector<ChoiceReason> WeighSets(const std::string& weights);
-  /// What a split holds out, counted and told.
+  /// What a split holds out, counted and reported.
   /// \param masked whether only some tokens are predicted
   /// \throws Error{kUsage} when a side of it has nothing to predict
   SplitCounts CountHeldOut(const DocumentSplit& split, bool masked, bool skip_bad_chunks) const;

@@ -34,8 +34,8 @@ class TrainingHistory {
   int64_t steps_since_best_evaluation() const {
     return best_evaluation_ ? evaluation_step_ - best_evaluation_step_ : 0;
   }
-  /// Whether --early-stop ends the run: so many evaluations in turn were no better than the best before them.
-  /// A function of the run's evaluations, so a resumed run ends there, too.
+  /// Whether --early-stop ends the run: this many consecutive evaluations were no better than the best before
+  /// them. A function of the run's evaluations, so a resumed run ends there, too.
   /// \param eval_every steps between evaluations; 0: there are none between
   bool StopsEarly(std::optional<int64_t> evaluations, int64_t eval_every) const {
     return evaluations && steps_since_best_evaluation() >= *evaluations * std::max<int64_t>(1, eval_every);

@@ -22,7 +22,7 @@ nlohmann::ordered_json EncodeTrainingMetrics(const TrainingMetrics& metrics);
 
 /// The values that a moving average over `count` of them takes together: min(max(5, count / 20), 50).
 size_t SmoothingWindow(size_t count);
-/// The mean of each value and of those before it, `window` of them where there are so many; what is not
+/// The mean of each value and of those before it, `window` of them where there are this many; what is not
 /// finite is left out, and without any finite one the mean is NaN.
 /// \param window at least 1
 std::vector<double> MovingAverage(std::span<const double> values, size_t window);

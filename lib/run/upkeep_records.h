@@ -1,7 +1,7 @@
-/// What the metrics.jsonl of a run tells of its upkeep: which checkpoints and copies have a record, what the
-/// newest process spent, and how it ended.
+/// What the metrics.jsonl of a run says about its upkeep: which checkpoints and copies have a record, what
+/// the newest process spent, and how it ended.
 ///
-/// A process that was killed between a deed and its record leaves the record out; who goes on with the run
+/// A process that was killed between a deed and its record leaves the record out; who continues the run
 /// finds here what to add.
 #pragma once
 

@@ -88,7 +88,7 @@ std::optional<std::string> GpuUseMonitor::Observe(int64_t step, double share) {
   sum_ = 0;
   if (mean >= kLeastShare || step < silent_until_step_) return {};
   silent_until_step_ = step + kSilenceSteps;
-  return "the GPU was at work for " + FormatFixed(100 * mean, 0) + " % of the time of the last " +
+  return "the GPU was busy for " + FormatFixed(100 * mean, 0) + " % of the time of the last " +
          std::to_string(kWindow) + " records, and should be for " + FormatFixed(100 * kLeastShare, 0) +
          " %: where data_wait_s is high raise --workers, else a larger --batch may help, or a higher "
          "--log-every";

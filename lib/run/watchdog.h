@@ -1,4 +1,4 @@
-/// Listeners that tell when a run goes wrong in a way that no error reports: the loss climbs, the data cannot
+/// Listeners that report when a run goes wrong in a way that no error shows: the loss climbs, the data cannot
 /// keep up, a GPU idles, memory grows.
 ///
 /// Pure functions of what they are shown, without clock or files. Each speaks once, then stays silent for
@@ -57,7 +57,7 @@ class DataWaitMonitor {
   int64_t steps_ = 0, silent_until_step_ = 0;
 };
 
-/// A GPU that idles: the mean of the share of time in which it was at work is below kLeastShare over kWindow
+/// A GPU that idles: the mean of the share of time in which it was running is below kLeastShare over kWindow
 /// records.
 class GpuUseMonitor {
  public:
@@ -73,7 +73,7 @@ class GpuUseMonitor {
   int64_t records_ = 0, silent_until_step_ = 0;
 };
 
-/// What tells of a device that waits.
+/// Reports a device that waits.
 struct IdleMonitors {
   DataWaitMonitor data_wait;
   GpuUseMonitor gpu_use;

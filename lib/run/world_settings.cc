@@ -56,8 +56,8 @@ std::optional<WorldSettings> ParseWorldSettings(const TrainSettings& settings) {
     return std::nullopt;
   }
   if (!settings.dry_run) {
-    throw Error(ErrorCode::kUsage, "--world", "tells of ranks that are not there: only with --dry-run", "",
-                "--nproc starts ranks on this machine");
+    throw Error(ErrorCode::kUsage, "--world", "estimates for ranks that are not there: only with --dry-run",
+                "", "--nproc starts ranks on this machine");
   }
   if (settings.bandwidth.empty()) {
     throw Error(ErrorCode::kUsage, "--world", "needs the bandwidth between ranks", "",

@@ -1,4 +1,4 @@
-/// What a user says of ranks that are not there, for a dry run on paper.
+/// What a user says about ranks that are not there, for a dry run on paper.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-/// How long the exchange of gradients goes on behind the backward pass that makes them.
+/// How long the exchange of gradients goes on after the backward pass that makes them.
 #pragma once
 
 #include <algorithm>
@@ -15,7 +15,7 @@ struct BackwardTimeline {
   double end_s = 0;       ///< the last bucket is through; at least backward_s
 
   double exposed_s() const { return end_s - backward_s; }                  ///< that the ranks wait
-  double hidden_s() const { return std::max(0.0, link_s - exposed_s()); }  ///< of the link, behind the pass
+  double hidden_s() const { return std::max(0.0, link_s - exposed_s()); }  ///< of the link, after the pass
 };
 
 /// Segments are done from the last to the first. A bucket begins once its segments are done and the bucket

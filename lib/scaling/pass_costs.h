@@ -1,5 +1,5 @@
 /// What the passes of a micro-batch cost, in operations or in seconds, by the segments of the gradients whose
-/// end the backward pass tells.
+/// end the backward pass shows.
 #pragma once
 
 #include <cstddef>
@@ -15,7 +15,7 @@ namespace trainwright {
 struct PassCosts {
   double forward = 0;
   /// Of the backward pass, by segment in the order of the flat buffer: until its gradients are done, from
-  /// when those of the segment behind it were.
+  /// when those of the segment after it were.
   std::vector<double> backward = {};
 
   double backward_total() const;

@@ -21,8 +21,8 @@ struct RankPlan {
   int64_t bucket_bytes = int64_t{25} << 20;  ///< of fp32 gradients that travel together, as asked for
   int64_t exact_leaves = 0;                  ///< of a step, which are added as one tree; 0: no order is kept
   int64_t weight_bytes = 4;                  ///< of an element as the passes read it
-  /// Trained, that the passes read in fp32 beside a copy in a short type: whole on all ranks. In the order of
-  /// the flat buffer.
+  /// Trained, that the passes read in fp32 beside a copy in reduced precision: whole on all ranks. In the
+  /// order of the flat buffer.
   std::vector<ElementRange> fp32_copies = {};
   std::vector<int64_t> segment_elements = {};  ///< trained, in the order of the flat buffer
   /// What a rank gives to all others in a step before the backward passes, one a gather.
@@ -43,7 +43,7 @@ struct RankPlan {
   /// None where they are not sharded.
   std::vector<PartSize> weight_parts() const;
   std::vector<PartSize> fp32_copy_parts() const;
-  /// Whose gradients are in memory at once where a rank gives them away: those of all segments that lie in a
+  /// Whose gradients are in memory at once where they are sharded: those of all segments that lie in a
   /// bucket, whole or in part.
   int64_t elements_at_work() const;
   /// Of the rank that has most.

@@ -24,7 +24,7 @@ struct StepEstimate {
   Traffic gradients = {}, weights = {}, small = {};  ///< of a step
   Traffic gathered = {};                             ///< of RankPlan::gathered_bytes
   double link_s = 0;                                 ///< the link is busy
-  double hidden_s = 0;                               ///< of that, behind a backward pass
+  double hidden_s = 0;                               ///< of that, after a backward pass
   double step_s = 0;                                 ///< 0: not known
   double alone_s = 0;  ///< of one rank's samples in a world of one, which updates all weights; 0: not known
 

@@ -13,7 +13,7 @@ namespace trainwright {
 /// Of one rank.
 struct Traffic {
   int64_t sent_bytes = 0;
-  int64_t messages = 0;  ///< one behind the other, each of which waits for the one before
+  int64_t messages = 0;  ///< one after the other, each of which waits for the one before
 
   double SecondsOver(const Link& link) const {
     return static_cast<double>(sent_bytes) / link.bytes_per_s +

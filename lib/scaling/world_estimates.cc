@@ -67,13 +67,13 @@ std::vector<std::string> AssumptionsOf(const WorldRequest& request) {
           "done and the bucket before it is through. The last one is never hidden.",
       "With --zero or --exact-world no ring adds them up: blocks of " +
           bytes(4.0 * static_cast<double>(kReductionBlock)) +
-          " belong to the ranks in turn, each rank sends every other the blocks that are that one's, and "
+          " belong to the ranks round-robin, each rank sends every other the blocks that are that one's, and "
           "without --zero the sums come back to all. A bucket then has a whole number of blocks of each "
           "rank, "
           "at least one, and where its end leaves some of them fewer, all wait for the one that has most.",
       "With --zero, new weights travel at " + std::to_string(request.plan.weight_bytes) +
           " bytes an element after the update, and nothing hides them; each rank updates its part. With "
-          "--zero 2, gradients leave after a step, or after each micro-batch behind its own backward pass.",
+          "--zero 2, gradients leave after a step, or after each micro-batch while its backward pass runs.",
       std::to_string(kSmallExchanges) +
           " small exchanges a step, of counts, sums and decisions, are waited for."};
   assumptions.push_back(request.computing);

@@ -1,4 +1,4 @@
-/// A run on numbers of ranks that are not there, told on paper: bytes, messages, time and memory of a rank,
+/// A run on numbers of ranks that are not there, estimated: bytes, messages, time and memory of a rank,
 /// for each way of sharding, and whether it fits.
 #pragma once
 

@@ -24,7 +24,7 @@ struct PassesChoice {
 
 /// Memory of the run in one process with these passes.
 using MemoryOfPasses = std::function<MemoryParts(const PassesChoice& choice)>;
-/// Bytes of the vectors of a step's texts, as MemoryParts::representations has them, on so many ranks.
+/// Bytes of the vectors of a step's texts, as in MemoryParts::representations, on this many ranks.
 using VectorsOfRank = std::function<int64_t(int64_t ranks, const PassesChoice& choice)>;
 
 enum class FitVerdict {

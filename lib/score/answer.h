@@ -12,7 +12,7 @@ namespace trainwright {
 
 enum class AnswerFormat : uint8_t {
   kTag,  ///< the number between <answer> and </answer>, or to the end; without a tag the text's first number
-  kGsm8k,  ///< the number behind the last "####"; without it there is none
+  kGsm8k,  ///< the number after the last "####"; without it there is none
   kAuto,   ///< kTag when there is a tag, else kGsm8k when there is a "####", else the text's first number
 };
 

@@ -21,7 +21,7 @@ struct AnswersJobOptions {
 /// shares are those of the gold questions' first samples (the lowest `sample`); a question without a sample
 /// counts as not answered, and so does a text without a number: neither is ever a 0.
 /// \returns n, accuracy and answer_rate with Wilson's 95 % intervals, and what more samples of a question
-///     tell; of samples and gold answers path and SHA-256
+///     report; of samples and gold answers path and SHA-256
 /// \throws Error{kBadInput} naming file and line: no JSON, a missing key, a gold answer without a number, two
 ///     gold answers to one question, a prompt that the gold file lacks, the same sample twice; Error{kIo}
 nlohmann::ordered_json RunAnswers(const AnswersJobOptions& options);

@@ -9,7 +9,7 @@ namespace trainwright {
 /// By question, white space at both ends apart.
 using GoldAnswers = std::unordered_map<std::string, double>;
 
-/// A question as GoldAnswers has it.
+/// A question as in GoldAnswers.
 std::string TrimmedPrompt(const std::string& prompt);
 
 /// JSON lines {"prompt" or "question", "gold" or "answer"}: a number, or text that holds one.

@@ -6,7 +6,7 @@
 
 namespace trainwright {
 
-/// flash: FlashAttention 2, all spans in one launch; cudnn, efficient (CUTLASS), math (plain products and a
+/// flash: FlashAttention 2, all spans in one launch; cudnn, efficient (CUTLASS), math (plain GEMMs and a
 /// softmax): one launch a span. auto: the first of flash, efficient, math that takes the shape and type.
 /// On a CPU auto is our kernel for short spans and torch's flash for long ones, and math runs too (slowly).
 enum class AttentionBackend { kAuto, kFlash, kCudnn, kEfficient, kMath };

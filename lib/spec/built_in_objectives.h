@@ -1,4 +1,4 @@
-/// What this library says of its objectives. Torch-free.
+/// What this library says about its objectives. Torch-free.
 #pragma once
 
 #include <vector>
@@ -11,7 +11,7 @@ ObjectiveDescription LmDescription();
 ObjectiveDescription SftDescription();
 ObjectiveDescription GritDescription();
 
-/// Of all of them, in the order in which they are told: lm, sft, grit.
+/// Of all of them, in the order in which they are reported: lm, sft, grit.
 std::vector<ObjectiveDescription> BuiltInObjectiveDescriptions();
 /// Null: it is no objective of this library.
 const ObjectiveDescription* FindBuiltInObjective(const std::string& name);

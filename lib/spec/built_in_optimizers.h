@@ -1,4 +1,4 @@
-/// What this library says of its optimizers. Torch-free.
+/// What this library says about its optimizers. Torch-free.
 #pragma once
 
 #include <vector>
@@ -10,7 +10,7 @@ namespace trainwright {
 /// Takes every shared option and has none of its own.
 OptimizerDescription AdamWDescription();
 
-/// Of all of them, in the order in which they are told.
+/// Of all of them, in the order in which they are reported.
 std::vector<OptimizerDescription> BuiltInOptimizerDescriptions();
 
 }  // namespace trainwright

@@ -1,5 +1,5 @@
-/// The memory of what ranks exchange that own the blocks of flat buffers in turn (ShardLayout): lib/dist
-/// takes it, lib/scaling foretells it. Torch-free.
+/// The memory of what ranks exchange that own the blocks of flat buffers round-robin (ShardLayout): lib/dist
+/// takes it, lib/scaling estimates it. Torch-free.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +23,7 @@ struct ExchangeBuffers {
   int64_t packed = 0, received = 0;
 };
 
-/// Of gradients: those of all owners one behind the other; of what comes, all ranks' for this one, of which
+/// Of gradients: those of all owners one after the other; of what comes, all ranks' for this one, of which
 /// the owner that has most needs most.
 ExchangeBuffers GradientBuffers(const std::vector<PartSize>& parts, int64_t ranks, SumsOf sums_of);
 /// Of new values: this rank's, and from each rank as many.

@@ -26,7 +26,7 @@ struct ModelPreset {
   bool default_on_cpu = false, default_on_gpu = false;
 };
 
-/// A matrix of a layer, beside which an adapter can stand.
+/// A matrix of a layer, which can have an adapter.
 struct LayerMatrix {
   std::string module;               ///< "model.layers.3.self_attn.q_proj"
   int64_t outputs = 0, inputs = 0;  ///< rows and columns
@@ -82,7 +82,7 @@ class FamilyDescription {
 
   /// Whether the model computes on a GPU. On shapes alone (torch's meta device) every family's does.
   virtual bool runs_on_gpu() const = 0;
-  /// What adapters can stand beside, in the order of the layers; none: the family takes no adapters.
+  /// What can have adapters, in the order of the layers; none: the family takes no adapters.
   virtual std::vector<LayerMatrix> LayerMatrices(const ModelConfig& /*config*/) const { return {}; }
   virtual LoraBlocks lora_blocks() const { return {}; }
 };

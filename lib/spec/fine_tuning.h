@@ -8,13 +8,13 @@
 
 namespace trainwright {
 
-/// How frozen matrices of the layers are stored: in the type of the products, or in 4 bits
+/// How frozen matrices of the layers are stored: in the type of the GEMMs, or in 4 bits
 /// (lib/nn/linear/nf4.h).
 enum class WeightFormat { kPlain, kNf4 };
 
 /// What a model that embeds texts has beside its layers.
 struct EmbeddingTuning {
-  int64_t projection = 0;  ///< elements that a linear layer behind the pooling makes of a vector; 0: no layer
+  int64_t projection = 0;  ///< elements that a linear layer after the pooling makes of a vector; 0: no layer
   /// Whether a loss reads the logits. Else a head of its own is frozen: without a gradient the optimizer's
   /// decay would move it all the same.
   bool train_head = true;

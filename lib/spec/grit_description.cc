@@ -78,12 +78,12 @@ std::vector<OwnOption> TextOptions() {
       Whole("passage_max_len", 128, 1, kMostTokens, "longest positive or negative, likewise"),
       Whole("generative_max_len", 0, 0, kMostTokens,
             "longest text whose tokens are predicted, likewise (default: --passage-max-len)"),
-      Whole(
-          "group_size", 2, 1, kMostWidth,
-          "passages of a query: its positive, and hard negatives of its record, drawn anew in every epoch. A "
-          "record without negatives gives its positive alone"),
+      Whole("group_size", 2, 1, kMostWidth,
+            "passages of a query: its positive, and hard negatives of its record, drawn again in every "
+            "epoch. A "
+            "record without negatives gives its positive alone"),
       Text("positives", "one", "one|all|N",
-           "positives of a query: one or N of its record, drawn anew in every epoch, or all of them; the "
+           "positives of a query: one or N of its record, drawn again in every epoch, or all of them; the "
            "hard negatives, one less than --group-size, come on top"),
       Whole("max_records", 1e8, 1, 1e15, "records that are taken of each set of --data, drawn by --seed"),
       Text("num_samples", "", "FILE",
@@ -107,7 +107,7 @@ std::vector<OwnOption> EmbeddingOptions() {
                      "is embedded and, as the third and fourth letter, when it is predicted")),
       OfModel(Whole(
           "projection", 0, 0, kMostWidth,
-          "elements of a vector, made by a linear layer behind the pooling; 0: no such layer, and vectors as "
+          "elements of a vector, made by a linear layer after the pooling; 0: no such layer, and vectors as "
           "wide as the hidden states")),
       OfModel(Choice("normalize", {"on", "off"}, "whether vectors are scaled to length 1, in fp32")),
       Switch(
@@ -166,8 +166,8 @@ std::vector<OwnOption> PassOptions() {
              "compute the texts to embed of a rank's step in one pass; the same gradients in less time, for "
              "more memory, than by one pass for each micro-batch"),
       Switch("no_gen_gas",
-             "compute the texts whose tokens are predicted in one pass, too; under --zero 2, which gives "
-             "gradients away after every micro-batch, in one for each"),
+             "compute the texts whose tokens are predicted in one pass, too; under --zero 2, which shards "
+             "gradients after every micro-batch, in one for each"),
       Whole("tile_mb", 32, 1, kMostWidth, "MiB of scores that are held at once, about"),
       Whole("eval_queries", 1000, 1, kMostSamples,
             "most queries of an evaluation during training, drawn by --seed"),

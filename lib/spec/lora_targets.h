@@ -15,7 +15,7 @@ struct LoraBlocks {
 /// there is none.
 std::string NameInLayer(const std::string& module);
 
-/// \param targets as LoraOptions has them
+/// \param targets as in LoraOptions
 /// \param modules paths of the matrices of all layers
 /// \returns indices into `modules`, in order
 /// \throws Error{kUsage} listing the names there are

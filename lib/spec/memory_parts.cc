@@ -72,7 +72,7 @@ std::span<const MemoryPart> AllMemoryParts() {
        {Lever::kNoSnapshot},
        /*of_host=*/true},
       {"loader", "loader", Group::kLoader, &Parts::loader, {Lever::kLoader}, /*of_host=*/true},
-      {"products", "operands of products, allocator", Group::kHeap, &Parts::products,
+      {"products", "operands of GEMMs, allocator", Group::kHeap, &Parts::products,
        WithPasses({Lever::kAutoOom})},
       {"process", "process and libraries", Group::kRuntime, &Parts::process, {}, /*of_host=*/true},
   };

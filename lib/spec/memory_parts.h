@@ -1,5 +1,5 @@
 /// Where the memory of a training run is, by what holds it: what a run will take and what it holds now are
-/// told by the same parts.
+/// reported by the same parts.
 ///
 /// Each part is counted by what holds it, and the peak beside them by the system (on a GPU, by torch's
 /// allocator), so that the difference of the two is what nobody accounts for: what was held for a moment
@@ -21,7 +21,7 @@ namespace trainwright {
 /// Bytes.
 struct MemoryParts {
   int64_t parameters = 0, gradients = 0, optimizer = 0;
-  int64_t compute_copy = 0;     ///< trained weights in the short type
+  int64_t compute_copy = 0;     ///< trained weights in reduced precision
   int64_t frozen = 0;           ///< weights that are not trained
   int64_t activations = 0;      ///< what the passes keep, and their temporaries
   int64_t logits = 0;           ///< a slice of logits and its neighbours
@@ -30,8 +30,8 @@ struct MemoryParts {
   int64_t attention = 0;        ///< scratch of a GPU's attention kernel
   int64_t snapshot = 0;         ///< the copy that checkpoints are written from in the background
   int64_t loader = 0;           ///< samples in use and ready
-  int64_t products = 0;  ///< packed operands of products, and what the allocator keeps of what was freed
-  int64_t process = 0;   ///< code, libraries and the data set's tables, before a model was made
+  int64_t products = 0;         ///< packed operands of GEMMs, and what the allocator keeps of what was freed
+  int64_t process = 0;          ///< code, libraries and the data set's tables, before a model was made
   /// What lies where the model computes; the rest is always the host's.
   int64_t of_model() const {
     return parameters + gradients + optimizer + compute_copy + frozen + activations + logits +
@@ -53,14 +53,14 @@ int64_t ResidentFreeHeap(const MemoryParts& others, int64_t free_heap_bytes, int
 
 /// Names of parts together, as the records of a run have them.
 enum class MemoryGroup {
-  kParams,  ///< weights: masters, copies in the short type, frozen ones
+  kParams,  ///< weights: masters, copies in reduced precision, frozen ones
   kGrads,   ///< with what exchanging them takes
   kOptimizer,
   kActivations,  ///< with a slice of logits, a step's vectors and attention's scratch
   kLoader,
   kSnapshot,
   kRuntime,  ///< code and mapped files, and what the process had before it made a model
-  kHeap      ///< on a CPU: what the allocator keeps, packed operands of products first
+  kHeap      ///< on a CPU: what the allocator keeps, packed operands of GEMMs first
 };
 
 /// What is said of a part.

@@ -1,15 +1,15 @@
 /// The floating-point operations that a model's mathematics ask for, whatever is computed to get there. Free
 /// of torch.
 ///
-/// Counted are the matrix products of the layers and of the head, and attention, at two operations a
+/// Counted are the GEMMs of the layers and of the head, and attention, at two operations a
 /// multiply-add; the backward pass is twice the forward pass. Embedding look-ups, norms, biases, activations,
 /// rotary positions, the softmax and the optimizer are not. \source Chowdhery et al. 2022, PaLM,
 /// arXiv:2204.02311, appendix B; unlike there, attention is counted as the mask leaves it, within each span
 /// and backwards only, and the head for tokens that have a label.
 ///
-/// Of a model with low-rank adapters only the products that training them needs are counted: frozen matrices
+/// Of a model with low-rank adapters only the GEMMs that training them needs are counted: frozen matrices
 /// have no weight gradient, and below the lowest adapter there is no backward pass. A frozen matrix that is
-/// kept in 4 bits counts as the product that it is; reading it is none.
+/// kept in 4 bits counts as the GEMM that it is; reading it is none.
 ///
 /// What a layer computes is its family's business (lib/spec/family.h); lib/spec/transformer_family.h has the
 /// formula of the families with attention, lib/spec/ten_flops.cc that of a recurrence, whose scan and

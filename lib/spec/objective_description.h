@@ -82,7 +82,7 @@ struct ObjectiveDescription {
   bool mixes = false;
   /// Whether no step of it holds samples of two epochs, as under --drop-last.
   bool drops_last = false;
-  /// Whether `evaluate` tells how well the tokens of its records are predicted; else what its Evaluate
+  /// Whether `evaluate` reports how well the tokens of its records are predicted; else what its Evaluate
   /// measures.
   bool measures_tokens = false;
 

@@ -1,4 +1,4 @@
-/// What a plan says of its optimizer, and what can be said of an optimizer without making one. Torch-free.
+/// What a plan says about its optimizer, and what can be said of an optimizer without making one. Torch-free.
 #pragma once
 
 #include <cstdint>

@@ -12,7 +12,7 @@ enum class OptimizerStates { kFp32, kBf16 };
 std::string OptimizerStatesName(OptimizerStates states);
 /// \throws Error{kUsage} naming `flag`
 OptimizerStates ParseOptimizerStates(const std::string& text, const std::string& flag);
-/// Bytes of the two moments of so many elements.
+/// Bytes of the two moments of this many elements.
 int64_t OptimizerStateBytes(OptimizerStates states, int64_t elements);
 
 }  // namespace trainwright

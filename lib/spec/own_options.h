@@ -30,7 +30,7 @@ class OwnValue {
   double number() const { return std::get<double>(value_); }
   /// Of one that is not.
   const std::string& text() const { return std::get<std::string>(value_); }
-  /// As it is written behind NAME=: a whole number in digits alone, others in the fewest characters that read
+  /// As it is written after NAME=: a whole number in digits alone, others in the fewest characters that read
   /// back as the same number.
   std::string ToString() const;
   bool operator==(const OwnValue&) const = default;
@@ -44,7 +44,7 @@ void PrintTo(const OwnValue& value, std::ostream* out);
 
 using OwnOptions = std::map<std::string, OwnValue>;
 
-/// What a description says of one.
+/// What a description says about one.
 struct OwnOption {
   std::string name;  ///< of states and NAME=VALUE: with underscores
   OwnValue initial = {};
@@ -98,8 +98,8 @@ OwnOptions WithDefaults(const OwnOptions& said, const OwnOptions& defaults, Erro
                         const std::string& whose);
 /// The same of described options. A number in the place of a text is that text, and a text in the place of a
 /// number the number that it writes.
-/// \throws Error{code} besides on a value that is none of the choices, or out of range: of code kUsage naming
-///     the option's flag, if it has one
+/// \throws Error{code} besides on a value that is not one of the choices, or out of range: of code kUsage
+///     naming the option's flag, if it has one
 OwnOptions WithDescribed(const OwnOptions& said, const std::vector<OwnOption>& described, ErrorCode code,
                          const std::string& whose);
 

@@ -7,8 +7,8 @@
 namespace trainwright {
 
 /// fp32: everything in fp32. bf16, fp16: master weights, gradients, norms' statistics, softmax and loss in
-/// fp32; weights are cast once an optimizer step; activations and matrix products' inputs and outputs are
-/// rounded to the short type, products accumulate in fp32.
+/// fp32; weights are cast once an optimizer step; activations and GEMMs' inputs and outputs are
+/// rounded to reduced precision, GEMMs accumulate in fp32.
 enum class Precision { kFp32, kBf16, kFp16 };
 
 std::string PrecisionName(Precision precision);  ///< "fp32", "bf16", "fp16"

@@ -14,7 +14,7 @@ constexpr double kWorthwhile = 0.98;
 
 [[noreturn]] void Refuse(const std::string& place, const std::string& problem) {
   throw Error(ErrorCode::kBadInput, place, problem, "",
-              "without the file the kernels of products are those of the last checkpoint");
+              "without the file the GEMM kernels are those of the last checkpoint");
 }
 
 }  // namespace

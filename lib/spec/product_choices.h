@@ -1,6 +1,6 @@
-/// Which of a library's kernels computes each matrix product of a run on a GPU. Free of torch.
+/// Which of a library's kernels computes each GEMM of a run on a GPU. Free of torch.
 ///
-/// A library of products names several kernels for a shape, best guess first: candidates 0, 1 and so on. The
+/// A library of GEMMs names several kernels for a shape, best guess first: candidates 0, 1 and so on. The
 /// fastest is found by trying, once, before the first step of a run; it is kept for the whole run and stored
 /// with it, for another kernel may add up in another order and give other bits. The numbers mean the same
 /// as long as library and GPU are the same, which a run's state says (a difference warns).
@@ -9,7 +9,7 @@
 ///
 ///   {"schema": "trainwright.product_choices/1", "candidates": {"<product>": n, ...}}
 ///
-/// where a product is the name of its operator, its type and its sizes: "linear_gradients bf16
+/// where <product> is the name of its operator, its type and its sizes: "linear_gradients bf16
 /// 65536x768x3072".
 #pragma once
 
@@ -20,7 +20,7 @@
 
 namespace trainwright {
 
-/// By the product's name.
+/// By the GEMM's name.
 using ProductChoices = std::map<std::string, int64_t>;
 
 inline constexpr char kProductChoicesFile[] = "product_choices.json";

@@ -1,4 +1,4 @@
-/// The rows of a matrix product as its name has them (product_choices.h). Free of torch.
+/// The rows of a GEMM as in its name (product_choices.h). Free of torch.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,5 @@
-/// How ranges of a flat buffer travel between ranks that own its blocks in turn: see ShardLayout. Torch-free.
+/// How ranges of a flat buffer travel between ranks that own its blocks round-robin: see ShardLayout.
+/// Torch-free.
 #pragma once
 
 #include <cstdint>
@@ -38,7 +39,7 @@ struct RangePlan {
 
 RangePlan PlanRanges(const std::vector<ElementRange>& ranges, int64_t ranks);
 
-/// Plans that have so many elements of ranges each, in their order; the last one may have fewer.
+/// Plans that have this many elements of ranges each, in their order; the last one may have fewer.
 /// \param ranges not empty ones; may be none
 std::vector<RangePlan> PlanInParts(const std::vector<ElementRange>& ranges, int64_t part_elements,
                                    int64_t ranks);

@@ -1,7 +1,7 @@
 /// Which elements of the flat buffers belong to which rank of a run that is sharded.
 ///
-/// Blocks of kReductionBlock elements belong to the ranks in turn: block b to rank b modulo their number. A
-/// rank's blocks one behind the other are its shard. The first rank has most. Immutable; torch-free.
+/// Blocks of kReductionBlock elements belong to the ranks round-robin: block b to rank b modulo their number.
+/// A rank's blocks one after the other are its shard. The first rank has most. Immutable; torch-free.
 #pragma once
 
 #include <algorithm>

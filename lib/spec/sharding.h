@@ -9,7 +9,7 @@ namespace trainwright {
 /// \source Rajbhandari et al. 2020, ZeRO, arXiv:1910.02054
 enum class Sharding {
   kNone,       ///< nothing: data parallel
-  kOptimizer,  ///< stage 1: the optimizer's moments, and masters beside a copy in a short type
+  kOptimizer,  ///< stage 1: the optimizer's moments, and masters beside a copy in reduced precision
   kGradients,  ///< stage 2: and the gradients
 };
 

@@ -16,7 +16,7 @@
 ///   multi_scale_norm.{weight,bias} [D]
 ///   multi_scale.{i}.{in_proj.weight [2k, D], log_decay [k], frequency [k], out_proj.weight [D, 2k]}
 ///   multi_scale.gate_proj.{weight [D, D], bias [D]}
-/// Adapters stand beside the projections of cell and mlp (in, selective, memory, out, gate; up, down); the
+/// Adapters are put beside the projections of cell and mlp (in, selective, memory, out, gate; up, down); the
 /// multi-scale block takes none.
 #pragma once
 

@@ -1,4 +1,4 @@
-/// Finds added tokens in text: the leftmost, of those the longest, then on behind it.
+/// Finds added tokens in text: the leftmost, of those the longest, then on after it.
 ///
 /// Immutable after construction and thread-safe.
 /// \source AddedVocabulary::find_matches of Hugging Face tokenizers, its order and its overlaps included
@@ -60,7 +60,7 @@ class AddedTokenMatcher {
   }
 
  private:
-  /// The first token at or behind *at, which becomes its place; nullptr when there is none.
+  /// The first token at or after *at, which becomes its place; nullptr when there is none.
   const AddedToken* Find(std::string_view text, size_t* at) const;
   const AddedToken* LongestAt(std::string_view text, size_t at) const;
   static bool BesideWord(std::string_view text, size_t begin, size_t end);

@@ -9,11 +9,11 @@
 
 namespace trainwright {
 
-/// Bit i tells of byte i. No bit of a byte from 0x80 on is set.
+/// Bit i describes byte i. No bit of a byte from 0x80 on is set.
 struct AsciiBlock {
   static constexpr size_t kBytes = 64;
   uint64_t letters, digits, spaces;  ///< spaces: U+0009 to U+000D and U+0020
-  uint64_t others;                   ///< ASCII that is none of those
+  uint64_t others;                   ///< ASCII that is not one of those
   uint64_t blanks;                   ///< U+0020
   uint64_t line_ends;                ///< U+000A and U+000D
   uint64_t apostrophes;

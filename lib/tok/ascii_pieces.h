@@ -1,7 +1,7 @@
 /// The cuts of pretokens.h where text is ASCII, 64 bytes at a time and without a branch for each byte.
 ///
 /// Each function finds where pieces begin from runs of one kind of byte. `run & ~(run << 1)` are the first
-/// bits of runs; `run + first` carries a bit from the beginning of a run to the byte behind it.
+/// bits of runs; `run + first` carries a bit from the beginning of a run to the byte after it.
 #pragma once
 
 #include <bit>
@@ -63,13 +63,13 @@ inline uint64_t Llama3PieceBegins(const AsciiBlock& block, int known_size, const
   uint64_t known = ~uint64_t{0} >> (64 - known_size);
   const auto [letters, digits, spaces, others, blanks, line_ends, apostrophes] = block;
 
-  // Line ends right behind a run of others are part of its piece; `free` are the other spaces.
+  // Line ends right after a run of others are part of its piece; `free` are the other spaces.
   const uint64_t behind_others = line_ends & (others << 1);
   const uint64_t free = spaces & ~(line_ends & ~(line_ends + behind_others));
   // The last space before something else, when it is no line end, is a piece of its own or begins the next.
   const uint64_t last_spaces = free & ~line_ends & ~(spaces >> 1) & (known >> 1);
   uint64_t begins = RunBegins(free) | last_spaces;
-  // Free spaces end in one piece with the last line end among them; what is behind it is another piece.
+  // Free spaces end in one piece with the last line end among them; what is after it is another piece.
   const uint64_t tails = free & ~line_ends;
   for (uint64_t marks = tails & ((free & line_ends) << 1); marks != 0; marks &= marks - 1) {
     const uint64_t bit = marks & -marks, behind = (tails + bit) & ~tails;
@@ -82,7 +82,7 @@ inline uint64_t Llama3PieceBegins(const AsciiBlock& block, int known_size, const
 
   const uint64_t first_others = RunBegins(others) & ~(blanks << 1);
   begins |= first_others;
-  // One character that is no line end, letter or digit and has no piece yet belongs to the letters behind it.
+  // One character that is no line end, letter or digit and has no piece yet belongs to the letters after it.
   begins |= RunBegins(letters) & ~((tails | first_others) << 1);
 
   uint64_t numbers = RunBegins(digits);
@@ -99,8 +99,8 @@ inline uint64_t Llama3PieceBegins(const AsciiBlock& block, int known_size, const
 
 }  // namespace ascii
 
-/// The ends of pieces within the 64 bytes of `block`, which begins with a piece: bit i tells that one ends
-/// before byte i. Ends that depend on what is not ASCII or not among these bytes are left out, and all behind
+/// The ends of pieces within the 64 bytes of `block`, which begins with a piece: bit i says that one ends
+/// before byte i. Ends that depend on what is not ASCII or not among these bytes are left out, and all after
 /// them.
 template <CutRule rule>
 inline uint64_t AsciiPieceEnds(const AsciiBlock& block, const char* bytes) {

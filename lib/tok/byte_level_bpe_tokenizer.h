@@ -51,7 +51,7 @@ class ByteLevelBpeTokenizer final : public Tokenizer {
   bool marks_start() const override { return json_.add_prefix_space; }
   /// See reference_byte_level_bpe.h.
   std::unique_ptr<Tokenizer> MakeReference() const override;
-  /// Special tokens, and other added tokens that are written like marks: "<tool_call>".
+  /// Special tokens, and other added tokens that are written like special tokens: "<tool_call>".
   const std::vector<SpecialToken>& special_tokens() const override { return special_tokens_; }
   /// Special tokens stand for no text, as for the library with skip_special_tokens. Bytes come back as they
   /// are, where the library puts U+FFFD for those that are not UTF-8.

@@ -2,7 +2,7 @@
 /// makes of it.
 ///
 /// A merge across two neighbouring characters makes a piece that holds them side by side, and a user-defined
-/// piece is found only where all its characters stand. So between two characters that no piece holds side by
+/// piece is found only where all its characters come. So between two characters that no piece holds side by
 /// side nothing reaches across, and what is left of them and right of them is encoded by itself. (Ties
 /// between merges of one score are broken leftmost, which the parts agree on.)
 ///
@@ -28,7 +28,7 @@ class CharacterCuts {
 
   /// How many bytes AsciiCuts reads.
   static constexpr size_t kBlock = 64;
-  /// Bit i tells that the text may be cut before byte i of the 64 from `begin`. The bit of the first byte is
+  /// Bit i says that the text may be cut before byte i of the 64 from `begin`. The bit of the first byte is
   /// 0, and so are those from the first byte on that is not ASCII.
   uint64_t AsciiCuts(const char* begin) const;
 

@@ -27,7 +27,7 @@ class PieceMemo {
     uint64_t low = 0, high = 0, hash = 0;
   };
   static Key KeyOf(std::string_view piece);
-  /// The same, faster, for a piece behind whose first byte kReach bytes can be read.
+  /// The same, faster, for a piece after whose first byte kReach bytes can be read.
   static Key KeyOfReadable(std::string_view piece) {
     if (piece.size() > kShortBytes) return KeyOf(piece);
     uint64_t words[2], kept[2];

@@ -33,9 +33,9 @@ void EncodeByLibrary(const SentencePieceProcessor& processor, std::string_view t
   std::vector<int> part;
   const auto status = processor.Encode(text, &part);
   if (!status.ok()) {
-    throw Error(ErrorCode::kBadInput, "the SentencePiece model", "cannot encode a text: " + status.ToString(),
-                "",
-                "its pieces contradict each other, as where a control piece is a letter: get the model anew");
+    throw Error(
+        ErrorCode::kBadInput, "the SentencePiece model", "cannot encode a text: " + status.ToString(), "",
+        "its pieces contradict each other, as where a control piece is a letter: get the model again");
   }
   ids->insert(ids->end(), part.begin(), part.end());
 }
@@ -61,7 +61,7 @@ SentencePieceTokenizer::SentencePieceTokenizer(std::string serialized_model, con
   if (model_.pieces.size() != static_cast<size_t>(whole_->GetPieceSize())) {
     throw Error(ErrorCode::kBadInput, name,
                 "is a damaged SentencePiece model: its pieces cannot be counted for certain", "",
-                "get the model anew");
+                "get the model again");
   }
   if (encoder == Encoder::kFastest) bpe_ = SentencePieceBpe::Make(model_, &library_reason_);
   if (marks_start()) {

@@ -34,7 +34,7 @@ class SentencePieceTokenizer final : public Tokenizer {
   /// The library.
   std::unique_ptr<Tokenizer> MakeReference() const override;
   bool marks_start() const override { return model_.add_dummy_prefix && !model_.treat_whitespace_as_suffix; }
-  /// Control pieces, and user-defined ones that are written like marks: "<mask>", "[INST]".
+  /// Control pieces, and user-defined ones that are written like special tokens: "<mask>", "[INST]".
   const std::vector<SpecialToken>& special_tokens() const override { return special_tokens_; }
   /// As SentencePieceProcessor::Decode: control pieces (BOS, EOS) stand for no text, <unk> for " U+2047 ".
   std::string Decode(std::span<const uint32_t> ids) const override;

@@ -28,7 +28,7 @@ class Tokenizer {
   /// (newlines are text; no BOS or EOS is added). Any bytes are accepted; see each tokenizer for invalid
   /// UTF-8.
   virtual void Encode(std::string_view text, std::vector<uint32_t>* ids) const = 0;
-  /// Likewise for text that goes on with a text: without the mark that Encode puts at the beginning, if it
+  /// Likewise for text that continues a text: without the mark that Encode puts at the beginning, if it
   /// does.
   virtual void EncodeContinued(std::string_view text, std::vector<uint32_t>* ids) const { Encode(text, ids); }
   /// Whether Encode and EncodeContinued differ.
@@ -47,7 +47,7 @@ class Tokenizer {
   virtual const TokenizerIdentity& identity() const = 0;
 };
 
-/// What messages tell who gave something else.
+/// What messages say who gave something else.
 inline constexpr char kTokenizerHint[] =
     "--tokenizer takes a SentencePiece .model file, a tokenizer.json file of a byte-level BPE tokenizer "
     "(GPT-2, GPT-NeoX, "

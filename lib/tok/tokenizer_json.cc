@@ -173,9 +173,9 @@ class Reader {
         json_.add_prefix_space = FlagOf(steps[i], "add_prefix_space", true, place);
         const bool use_regex = FlagOf(steps[i], "use_regex", true, place);
         if (json_.add_prefix_space && i > 0) {
-          RefuseUnsupported("the pre-tokenizer ByteLevel with add_prefix_space behind another");
+          RefuseUnsupported("the pre-tokenizer ByteLevel with add_prefix_space after another");
         }
-        if (use_regex && split) RefuseUnsupported("the pre-tokenizer ByteLevel with use_regex behind Split");
+        if (use_regex && split) RefuseUnsupported("the pre-tokenizer ByteLevel with use_regex after Split");
         if (use_regex) json_.cut_rule = CutRule::kGpt2;
       } else {
         RefuseUnsupported("the pre-tokenizer " + type + " at place " + std::to_string(i + 1) + " of " +

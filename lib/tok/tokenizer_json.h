@@ -24,9 +24,9 @@ struct AddedToken {
   std::string content;  ///< as the file writes it
   std::string pattern;  ///< what is looked for: normalised content, if `normalized`
   uint32_t id = 0;
-  bool single_word = false;  ///< only where no word character stands beside it
+  bool single_word = false;  ///< only where no word character comes beside it
   bool left_strip = false;   ///< with the white space before it
-  bool right_strip = false;  ///< with the white space behind it
+  bool right_strip = false;  ///< with the white space after it
   bool normalized = false;   ///< looked for in the normalised text, after all those that are not
   bool special = false;      ///< stands for no text
 };

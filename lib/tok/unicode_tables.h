@@ -1,4 +1,4 @@
-/// The tables behind unicode.h, as scripts/make_unicode_tables.py writes them. All are sorted.
+/// The tables of unicode.h, as scripts/make_unicode_tables.py writes them. All are sorted.
 #pragma once
 
 #include <cstddef>
@@ -11,7 +11,7 @@ struct ClassRange {
   uint32_t first, last;
   uint8_t value;
 };
-/// The full canonical decomposition of a character, zeros behind it. Hangul syllables are left to arithmetic.
+/// The full canonical decomposition of a character, zeros after it. Hangul syllables are left to arithmetic.
 struct Decomposition {
   uint32_t code_point;
   uint32_t to[4];

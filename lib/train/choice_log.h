@@ -1,4 +1,4 @@
-/// What was chosen for the user, told on the console as it is decided and kept for --explain.
+/// What was chosen for the user, reported on the console as it is decided and kept for --explain.
 #pragma once
 
 #include <vector>
@@ -10,9 +10,9 @@ namespace trainwright {
 
 class ChoiceLog {
  public:
-  /// \param quiet nothing goes to the console: --explain tells it all at the end
+  /// \param quiet nothing goes to the console: --explain reports it all at the end
   explicit ChoiceLog(bool quiet = false) : quiet_(quiet) {}
-  /// Keeps the reasons and tells those that have a headline.
+  /// Keeps the reasons and reports those that have a headline.
   void Announce(const std::vector<ChoiceReason>& reasons) {
     for (const ChoiceReason& reason : reasons) {
       reasons_.push_back(reason);

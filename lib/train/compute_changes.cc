@@ -28,7 +28,7 @@ std::vector<std::string> WarningsOfComputeChanges(const ResolvedRun& run) {
   if (stored.device == compute.device)
     compare("slices of the head in logits", slices(stored), slices(compute));
   const auto products = [](bool tf32) { return std::string(tf32 ? "tf32" : "fp32"); };
-  compare("fp32 products in", products(stored.tf32), products(compute.tf32));
+  compare("fp32 GEMMs in", products(stored.tf32), products(compute.tf32));
   return warnings;
 }
 

@@ -32,11 +32,11 @@ struct ComputeChoice {
   int64_t bucket_bytes = 0;  ///< of gradients that travel together between ranks
 };
 
-/// Decides what the settings leave open but for the loader, and tells of it; the process stays as it is.
+/// Decides what the settings leave open but for the loader, and reports it; the process stays as it is.
 /// \throws Error{kUsage, kIo}
 ComputeChoice ChooseCompute(const TrainSettings& settings, const ProcessSetup& process);
 
-/// Decides how so much data is made ready, and tells of it.
+/// Decides how that much data is made ready, and reports it.
 /// \param choice whose device it is
 /// \throws Error{kUsage}
 void ChooseLoader(const TrainSettings& settings, uint64_t data_tokens, ChoiceLog* log, ComputeChoice* choice);
@@ -44,7 +44,7 @@ void ChooseLoader(const TrainSettings& settings, uint64_t data_tokens, ChoiceLog
 /// The device's peak rate, as the user says or as its maker does; nullopt: not known.
 std::optional<double> PeakTflops(const TrainSettings& settings, at::Device device, Precision precision);
 
-/// Steps between records of steps, as the user says or as the device has it: on a GPU a look at a step's
+/// Steps between records of steps, as the user says or as suits the device: on a GPU a look at a step's
 /// numbers waits for it.
 int64_t LogEvery(const TrainSettings& settings, at::Device device);
 

@@ -18,7 +18,7 @@ void ChooseHeadSlices(const TrainSettings& settings, const TrainJobContext& cont
 void ChooseAttention(const TrainSettings& settings, const TrainJobContext& context, ChoiceLog* log,
                      ResolvedRun* run);
 
-/// Goes on with what a run had decided, as far as its device still asks for it and the settings do not say
+/// Continues with what a run had decided, as far as its device still asks for it and the settings do not say
 /// otherwise.
 void TakeStoredChoices(const TrainSettings& settings, const DeviceChoices& stored, ResolvedRun* run);
 

@@ -1,10 +1,10 @@
-/// What a training run will take, told before it starts: memory by category, steps, tokens, time and disk. Of
-/// several ranks memory and time are those of one; what they send each other takes no time here.
+/// What a training run will take, reported before it starts: memory by category, steps, tokens, time and
+/// disk. Of several ranks memory and time are those of one; what they send each other takes no time here.
 ///
-/// Memory is what lib/memory/training_memory.h says of the largest micro-batch of the first steps. Where that
-/// fits, the micro-batch is run and an update made, for the time and for what the allocator took besides;
-/// where on a CPU only a sample does, it is run for the time. A model that does not run on shapes tells what
-/// its passes take once they ran.
+/// Memory is what lib/memory/training_memory.h says about the largest micro-batch of the first steps. Where
+/// that fits, the micro-batch is run and an update made, for the time and for what the allocator took
+/// besides; where on a CPU only a sample does, it is run for the time. A model that does not run on shapes
+/// says what its passes take once they ran.
 #pragma once
 
 #include <c10/core/Device.h>
@@ -63,7 +63,7 @@ struct DryRunReport {
   int64_t parameter_count = 0;  ///< adapters included
   int64_t trainable_count = 0;
   MemoryParts memory;
-  int64_t shapes_bytes = 0;         ///< memory.total() as it was told before anything was run; 0: not known
+  int64_t shapes_bytes = 0;         ///< memory.total() as estimated before anything was run; 0: not known
   std::vector<MemoryLever> levers;  ///< that make its largest part smaller
   DryRunMeasurement measurement = DryRunMeasurement::kNone;
   bool on_gpu = false;
@@ -88,7 +88,7 @@ struct DryRunReport {
 };
 
 /// Where the weights and their state do not fit, nothing of the model's size is allocated.
-/// \param loaders stand where the run will begin; they are read from
+/// \param loaders are where the run will begin; they are read from
 /// \throws Error{kInterrupted, kTerminated} after a stop signal, looked at between passes
 DryRunReport DryRun(const ModelFamilies& families, const DryRunRequest& request,
                     const SampleLoaders& loaders);

@@ -1,4 +1,4 @@
-/// The evaluations of a training run: once a step at most, told to the run's listener and its history.
+/// The evaluations of a training run: once a step at most, reported to the run's listener and its history.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-/// What the ranks of a run tell each other of themselves, for its records. All ranks call together.
+/// What the ranks of a run report to each other about themselves, for its records. All ranks call together.
 #pragma once
 
 #include <c10/core/Device.h>

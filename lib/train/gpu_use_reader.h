@@ -8,7 +8,7 @@
 
 namespace trainwright {
 
-/// \returns what tells the share of time in which it was at work lately (see GpuUse); empty on a CPU, and
+/// \returns what reports the share of time in which it was running lately (see GpuUse); empty on a CPU, and
 ///     where the driver's library cannot be loaded
 std::function<std::optional<double>()> GpuUseReader(c10::Device device);
 

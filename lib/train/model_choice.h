@@ -24,7 +24,7 @@ struct ModelChoice {
 ModelChoice ChooseModel(const FamilyList& families, const TrainSettings& settings,
                         const TokenizerIdentity& tokenizer, bool gpu);
 
-/// Refuses what the settings say of a model that is given, where it says otherwise.
+/// Refuses what the settings say about a model that is given, where it says otherwise.
 /// \param whose for messages: "the run's model"
 /// \throws Error{kUsage}
 void RequireAskedShape(const FamilyList& families, const TrainSettings& settings, const ModelConfig& config,

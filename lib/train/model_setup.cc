@@ -46,7 +46,7 @@ void StartAdapters(const TrainSettings& settings, const TrainPlan& plan, FlatPar
     LoadPeftWeights(adapter, parameters);
     if (ProjectionOf(adapter)) LoadProjection(adapter, parameters);
     watch.ThrowIfChanged();
-    LogInfo("going on with the adapter " + adapter);
+    LogInfo("continuing with the adapter " + adapter);
   }
   LogInfo("training " + std::to_string(parameters->trainable_count()) + " of " +
           std::to_string(parameters->count()) + " parameters");

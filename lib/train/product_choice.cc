@@ -58,7 +58,7 @@ void Rehearse(const TrainPlan& plan, LanguageModel* model, ProductChooser* choos
 void Announce(const ProductChoices& choices) {
   const auto others =
       std::count_if(choices.begin(), choices.end(), [](const auto& choice) { return choice.second != 0; });
-  LogInfo("products: tried the library's kernels for " + std::to_string(choices.size()) + " shapes; for " +
+  LogInfo("GEMMs: tried the library's kernels for " + std::to_string(choices.size()) + " shapes; for " +
           std::to_string(others) + " another than its first is faster");
 }
 

@@ -1,5 +1,5 @@
-/// The kernels that compute a run's products on a GPU: chosen before its first step, and read back by whoever
-/// goes on with it (lib/spec/product_choices.h).
+/// The kernels that compute a run's GEMMs on a GPU: chosen before its first step, and read back by whoever
+/// continues with it (lib/spec/product_choices.h).
 #pragma once
 
 #include "lib/dist/world.h"
@@ -13,13 +13,13 @@ namespace trainwright {
 /// Gives the model the choices in the run's directory, or else in its state. Where there are none and no
 /// step was taken, tries the kernels on one micro-batch of the run's size, forward and backward, and stores
 /// what it chose; all ranks take the writer's choices. Nothing is tried under --deterministic, nor with
-/// --auto-oom, which would not see that memory ran out, of models with adapters, whose products have no
+/// --auto-oom, which would not see that memory ran out, of models with adapters, whose GEMMs have no
 /// biases within them, nor where gradients are sharded or off-loaded: then, for shapes that no such
 /// micro-batch has, and for a run that went on without choices, the library's best guesses compute. By all
 /// ranks together, after the model has its options and before the first step. Nothing on a CPU.
 /// \param directory the writer's; null on the other ranks
 /// \param steps_taken by the run
-/// \param run is told of the choices, for its states
+/// \param run is given the choices, for its states
 /// \throws Error{kBadInput} on a file that cannot be read
 void ChooseProducts(const TrainSettings& settings, int64_t steps_taken, World* world,
                     const RunDirectory* directory, LanguageModel* model, ResolvedRun* run);

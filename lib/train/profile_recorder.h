@@ -16,7 +16,7 @@ namespace trainwright {
 class ProfileRecorder {
  public:
   /// Warns where the run has fewer steps left than are asked for.
-  /// \param steps, first_step, total_steps, source as StepProfiler has them
+  /// \param steps, first_step, total_steps, source as in StepProfiler
   /// \param trace_path of the file
   /// \param listener outlives this
   ProfileRecorder(int64_t steps, int64_t first_step, int64_t total_steps,

@@ -64,7 +64,7 @@ void RequireSamePlaces(World* world, const SampleLoaders& loaders, const std::ve
       world, DescribePlaces(loaders),
       {.code = ErrorCode::kBadInput,
        .hint = "each rank reads its own copy of the data: look at the copies with pack --verify, and "
-               "go on with --resume"});
+               "continue with --resume"});
 }
 
 }  // namespace trainwright

@@ -38,7 +38,7 @@ void CheckAdapters(const TrainSettings& settings, const TrainJobContext& context
 /// \throws Error{kUsage} on what does not go together with a state that is divided among ranks
 void CheckShards(const TrainSettings& settings, const TrainJobContext& context, const TrainPlan& plan);
 
-/// What holds for all ranks: the writer tells of it.
+/// What holds for all ranks: the writer reports it.
 void WarnOnce(const TrainJobContext& context, const std::string& message);
 
 }  // namespace trainwright

@@ -111,6 +111,12 @@ TrainSettings FindBatch(const TrainSettings& asked, const TrainJobContext& conte
               std::to_string(plan.samples_per_step()) + " samples a step";
   }
   settings.batch = batch;
+  if (!keeps_step && plan.exact_world == 0) {
+    const int64_t samples = batch * plan.ranks;
+    settings.accum = (kLeastSamplesAStep + samples - 1) / samples;
+    reason += "; --accum " + std::to_string(*settings.accum) + " makes a step of at least " +
+              std::to_string(kLeastSamplesAStep) + " samples";
+  }
   log->Announce({{"batch", reason, "batch " + std::to_string(batch)}});
   return settings;
 }

@@ -53,7 +53,7 @@ struct ResolvedRun {
   /// Of the samples that were counted to open loaders, of these or of others.
   std::shared_ptr<SampleIndexes> indexes = std::make_shared<SampleIndexes>();
   std::string begun_in;  ///< folder that relative paths in a stored plan start from; empty: this process's
-  /// Why model and plan are as they are; the first lines of a new run tell it.
+  /// Why model and plan are as they are; the first lines of a new run report it.
   std::vector<ChoiceReason> opening_reasons;
 
   /// Of kMainLoader, which must be open: the samples whose order and epochs are the run's.
@@ -77,7 +77,7 @@ void ResolveNewRun(const TrainSettings& settings, const TrainJobContext& context
                    ResolvedRun* run);
 
 /// What of the settings together makes another run than was meant.
-/// \param preset_batch, preset_accum as --preset has them; 0: it does not say
+/// \param preset_batch, preset_accum as in --preset; 0: it does not say
 std::vector<std::string> TrapsOf(const TrainSettings& settings, const ResolvedRun& run, int64_t preset_batch,
                                  int64_t preset_accum);
 

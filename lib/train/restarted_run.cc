@@ -13,8 +13,8 @@ TrainSettings SettingsAfterRestart(TrainSettings settings, int64_t restarts, Wor
   if (settings.out.empty()) {
     if (world->is_writer()) {
       LogWarning(
-          "started again by its launcher, the run begins anew: name its folder with --out, so that a "
-          "restart goes on with it");
+          "started again by its launcher, the run starts over: name its folder with --out, so that a "
+          "restart continues it");
     }
     return settings;
   }
@@ -26,7 +26,7 @@ TrainSettings SettingsAfterRestart(TrainSettings settings, int64_t restarts, Wor
     settings.batch.reset();
     settings.accum.reset();
   }
-  if (world->is_writer()) LogInfo("started again by its launcher: going on with " + settings.out);
+  if (world->is_writer()) LogInfo("started again by its launcher: continuing " + settings.out);
   return settings;
 }
 

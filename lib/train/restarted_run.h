@@ -1,5 +1,5 @@
-/// Runs that their launcher starts again, by the command line that began them, and what a process that goes
-/// on with a run takes over from it before it opens anything.
+/// Runs that their launcher starts again, by the command line that began them, and what a process that
+/// continues a run takes over from it before it opens anything.
 #pragma once
 
 #include <cstdint>
@@ -11,8 +11,8 @@ namespace trainwright {
 
 /// Makes of the command line of a first start that of one that goes on: where the folder of --out holds a run
 /// that has begun, it is resumed; else the run begins. Warns where --out does not say which run it was. What
-/// only tells of a run, and what a user resumes, stays as it is.
-/// \param restarts that there were, as RestartsFromEnvironment tells
+/// only reports on a run, and what a user resumes, stays as it is.
+/// \param restarts that there were, as RestartsFromEnvironment reports
 /// \param world whose writer looks
 /// \throws as World::Agree
 TrainSettings SettingsAfterRestart(TrainSettings settings, int64_t restarts, World* world);

@@ -76,14 +76,18 @@ nlohmann::ordered_json RunCheckpointSource::DescribeRun() const {
   const int64_t step = trainer_->step();
   const std::string precision = PrecisionName(plan.precision);
   const double epochs = run_->epochs();
+  const size_t files = run_->data->set().shards().size();
   nlohmann::ordered_json metadata = {{"epoch", epochs}};
   metadata.update(history_->Encode(step));
-  metadata["training_progress"] = {{"completed_steps", step},
-                                   {"total_steps", plan.schedule.total_steps},
-                                   {"total_epochs", epochs},
-                                   {"tokens_seen", trainer_->tokens_seen()}};
+  metadata["training_progress"] = {
+      {"completed_steps", step},
+      {"total_steps", plan.schedule.total_steps},
+      {"total_epochs", epochs},
+      {"tokens_seen", trainer_->tokens_seen()},
+      {"files", files},
+      {"files_processed", static_cast<int64_t>(epochs * static_cast<double>(files))}};
   metadata["system_info"] = {{"cuda_available", run_->compute.device.is_cuda()},
-                             {"device_count", 1},
+                             {"device_count", plan.ranks},
                              {"device", compute.device},
                              {"cpu_capability", compute.cpu_capability},
                              {"threads", compute.threads},

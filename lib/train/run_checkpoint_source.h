@@ -31,7 +31,7 @@ struct CheckpointFacts {
 };
 
 /// What a rank has of a checkpoint's tensors that are sharded: the masters, and each of the optimizer's
-/// states behind them. Undefined are those that each rank has whole.
+/// states after them. Undefined are those that each rank has whole.
 std::vector<at::Tensor> ShardsOfCheckpoint(const LanguageModel& model, const Optimizer& optimizer);
 
 class RunCheckpointSource final : public CheckpointSource {
@@ -47,7 +47,7 @@ class RunCheckpointSource final : public CheckpointSource {
   CheckpointContent Describe(const std::vector<at::Tensor>& tensors, bool are_copies) override;
 
  private:
-  /// Fields of metadata.json that tell how the run goes, with what is volatile of them.
+  /// Fields of metadata.json that say how the run goes, with what is volatile of them.
   nlohmann::ordered_json DescribeRun() const;
   void DescribeEnd(nlohmann::ordered_json* metadata) const;
 

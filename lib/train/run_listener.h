@@ -1,5 +1,5 @@
-/// What happens in a training run, told to whoever listens: the writer's rank records it (RunRecorder), the
-/// others are silent (SilentListener).
+/// What happens in a training run, reported to whoever listens: the writer's rank records it (RunRecorder),
+/// the others are silent (SilentListener).
 ///
 /// Nothing here decides what is computed. Not thread-safe: the training thread's.
 #pragma once
@@ -43,7 +43,7 @@ class RunListener {
   virtual void RecordEnd(int exit_status, const std::string& reason) = 0;
   /// Another split of the same steps into micro-batches.
   virtual void set_plan(const TrainPlan& plan) = 0;
-  /// What the end of the run tells of its memory.
+  /// What the end of the run reports about its memory.
   virtual void set_memory(const MemoryParts& memory, int64_t peak_bytes) = 0;
   /// What is known of the ranks of the run, where there are several.
   virtual void set_ranks(const RankRecords& ranks) = 0;

@@ -1,4 +1,4 @@
-/// The memory of a run under way: what it holds, and what it is told to do when memory runs out.
+/// The memory of a run under way: what it holds, and what it does when memory runs out.
 #pragma once
 
 #include <cstdint>
@@ -28,8 +28,8 @@ struct SessionPoint {
 MemoryUser DescribeMemoryUser(const TrainSettings& settings, const TrainJobContext& context,
                               const ResolvedRun& run, const std::optional<SessionPoint>& point);
 
-/// What this process holds for a run, its buffers as they are and the rest as the system tells it.
-/// \param peak_bytes of what was resident; what the heap keeps free is told within it
+/// What this process holds for a run, its buffers as they are and the rest as the system reports it.
+/// \param peak_bytes of what was resident; what the heap keeps free is reported within it
 MemoryParts HeldMemory(const ResolvedRun& run, const ModelSetup& setup, const Trainer& trainer,
                        int64_t snapshot_bytes, int64_t peak_bytes);
 

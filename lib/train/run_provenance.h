@@ -1,4 +1,4 @@
-/// What a checkpoint says of where it comes from.
+/// What a checkpoint says about where it comes from.
 #pragma once
 
 #include <nlohmann/json.hpp>

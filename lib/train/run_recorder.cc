@@ -115,6 +115,19 @@ void EncodeDevice(const RunFacts& facts, const RunRecorderOptions& options, nloh
   if (options.device_bytes) (*fields)["max_device_memory_bytes"] = options.device_bytes();
 }
 
+/// Those that there are.
+void EncodeLosses(const RunTotals& totals, nlohmann::ordered_json* fields) {
+  const auto add = [&](const std::string& name, const std::optional<double>& value) {
+    if (value) (*fields)[name] = *value;
+  };
+  for (const auto& [kind, losses] :
+       {std::pair("loss_nats", totals.loss_nats()), {"eval_loss_nats", totals.eval_nats()}}) {
+    add(std::string("first_") + kind, losses.first);
+    add(std::string("last_") + kind, losses.last);
+    add(std::string("best_") + kind, losses.best);
+  }
+}
+
 void PrintProfile(const StepProfile& profile, const std::string& run) {
   LogInfo("profile of steps " + std::to_string(profile.first_step) + " to " +
           std::to_string(profile.last_step) +
@@ -383,6 +396,7 @@ void RunRecorder::RecordEnd(int exit_status, const std::string& reason) {
   if (!totals_.source_tokens().empty()) fields["source_tokens"] = totals_.source_tokens();
   EncodeWaits(totals_.rank_waits(), totals_.training_s(), &fields);
   EncodeRanks(ranks_, &fields);
+  EncodeLosses(totals_, &fields);
   Write("run_end", fields);
   WriteReport();
 }
@@ -415,10 +429,7 @@ nlohmann::ordered_json RunRecorder::Summary(const SavedCheckpoint& saved) const 
   add("total_cost", report_.cost());
   if (told_.memory) summary["memory_bytes"] = EncodeMemory(told_.memory->first, told_.memory->second);
   if (told_.offload) summary["offload"] = EncodeOffload(*told_.offload);
-  add("first_loss_nats", totals_.loss_nats().first);
-  add("last_loss_nats", totals_.loss_nats().last);
-  add("first_eval_loss_nats", totals_.eval_nats().first);
-  add("last_eval_loss_nats", totals_.eval_nats().last);
+  EncodeLosses(totals_, &summary);
   return summary;
 }
 

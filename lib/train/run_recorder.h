@@ -1,6 +1,6 @@
-/// What a training run tells about itself while it runs: one call a happening, which becomes a record in
+/// What a training run reports about itself while it runs: one call a happening, which becomes a record in
 /// metrics.jsonl, scalars for TensorBoard, a line on the console and a state of the progress bar; report.svg
-/// is made anew with every checkpoint, and with report.html and training_metrics.json at the end.
+/// is made again with every checkpoint, and with report.html and training_metrics.json at the end.
 ///
 /// It only listens: nothing here decides what is computed. Not thread-safe.
 #pragma once
@@ -69,7 +69,7 @@ struct RunRecorderOptions {
   WatchdogMode watchdog = WatchdogMode::kWarn;  ///< kOff silences data and memory warnings, too
   double watchdog_ratio = 1.5;                  ///< > 1
   std::optional<double> cost_per_hour;          ///< of the machine, in any currency
-  /// The share of time in which the GPU was at work lately; empty: there is none.
+  /// The share of time in which the GPU was busy lately; empty: there is none.
   std::function<std::optional<double>()> gpu_use = {};
   /// The most that tensors have taken of the GPU's memory; empty: there is none.
   std::function<int64_t()> device_bytes = {};
@@ -77,7 +77,7 @@ struct RunRecorderOptions {
 
 class RunRecorder final : public RunListener {
  public:
-  /// Removes what a run directory tells about steps above `step`, so that a run that goes on from a
+  /// Removes what a run directory reports about steps above `step`, so that a run that goes on from a
   /// checkpoint of that step reads as one; -1 removes everything.
   /// \throws Error{kIo, kBadInput}
   static void CutBack(const RunDirectory& run, int64_t step);
@@ -109,7 +109,7 @@ class RunRecorder final : public RunListener {
   nlohmann::json watchdog_state() const override { return loss_watchdog_.state(); }
   RunReport report() const override { return report_; }
 
-  /// Tells how the run went and what to do next.
+  /// Says how the run went and what to do next.
   /// \param saved the newest checkpoint
   void PrintReport(int exit_status, const SavedCheckpoint& saved) const;
   /// The counts of the run for --summary.

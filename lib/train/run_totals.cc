@@ -1,11 +1,14 @@
 #include "lib/train/run_totals.h"
 
+#include <algorithm>
+
 namespace trainwright {
 namespace {
 
-void Take(double value, RunTotals::FirstAndLast* losses) {
+void Take(double value, RunTotals::Losses* losses) {
   if (!losses->first) losses->first = value;
   losses->last = value;
+  losses->best = std::min(value, losses->best.value_or(value));
 }
 
 }  // namespace

@@ -43,11 +43,11 @@ class RunTotals {
   double steps_per_s() const { return PerSecond(static_cast<double>(steps_here())); }
   double model_flops_per_s() const { return PerSecond(model_flops_); }
   /// Losses of training and of evaluations; absent before the first.
-  struct FirstAndLast {
-    std::optional<double> first, last;
+  struct Losses {
+    std::optional<double> first, last, best;
   };
-  const FirstAndLast& loss_nats() const { return loss_nats_; }
-  const FirstAndLast& eval_nats() const { return eval_nats_; }
+  const Losses& loss_nats() const { return loss_nats_; }
+  const Losses& eval_nats() const { return eval_nats_; }
 
  private:
   double PerSecond(double amount) const { return training_s_ > 0 ? amount / training_s_ : 0; }
@@ -58,7 +58,7 @@ class RunTotals {
   RankWaits rank_waits_;
   int64_t copies_ = 0;
   double save_stall_s_ = 0, save_wait_s_ = 0, writer_cpu_s_ = 0;
-  FirstAndLast loss_nats_, eval_nats_;
+  Losses loss_nats_, eval_nats_;
 };
 
 }  // namespace trainwright

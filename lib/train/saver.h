@@ -43,7 +43,7 @@ class CheckpointSource {
 /// Not thread-safe: the training thread's.
 class Saver {
  public:
-  /// \param start of the process: what is saved by the clock is saved so long after it
+  /// \param start of the process: what is saved by the clock is saved that long after it
   /// \param saves_between whether a checkpoint is due before the end of the run
   /// \param run, source, listener outlive it
   /// \throws Error{kUsage} on a folder of copies inside the run
@@ -70,9 +70,9 @@ class Saver {
   void GoOnFrom(int64_t step, const std::string& checkpoint);
   /// Records the copies that have ended.
   /// \param wait until none is under way or waits
-  /// \param look as CheckpointCopier::Finish has it
+  /// \param look as in CheckpointCopier::Finish
   void FinishCopies(bool wait, const std::function<void()>& look = {});
-  /// Gives up the copy under way and those that wait, with a warning: a process that goes on with the run
+  /// Gives up the copy under way and those that wait, with a warning: a process that continues the run
   /// makes them. Returns at once.
   void AbandonCopies();
   /// Steps that were saved and have no copy, though copies are asked for.

@@ -303,7 +303,7 @@ auto Session::InWhatMemoryThereIs(const Work& work) {
     }
     const TrainPlan& plan = trainer_->plan();
     listener_->set_plan(plan);
-    listener_->Warn("out of memory, " + std::string(problem->what()) + ": going on with " +
+    listener_->Warn("out of memory, " + std::string(problem->what()) + ": continuing with " +
                     FlagsOfDivision(plan) +
                     (plan.zero_accumulation == accumulation
                          ? ""

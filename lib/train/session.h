@@ -59,9 +59,9 @@ class Session {
   /// Leaves this rank its part of what the plan divides.
   void Shard();
   void MakeTrainer(const TrainJobContext& context);
-  /// Opens the records of this process, once model, stream and trainer stand at its first step.
+  /// Opens the records of this process, once model, stream and trainer are at its first step.
   void OpenRecorder(const TrainJobContext& context);
-  /// Tells what a resumed run does otherwise than the run before.
+  /// Says what a resumed run does otherwise than the run before.
   void WarnOfChanges();
   int Loop();
   /// One step and what is due after it.
@@ -76,7 +76,7 @@ class Session {
   /// Saves where this rank writes; the others give it their shards.
   void Save();
   int End();
-  /// Tells the other ranks, then ends the records and the files of this one.
+  /// Reports to the other ranks, then ends the records and the files of this one.
   void RecordFailure(const Error& error);
   void FinishFiles(bool wait);
   /// The largest signal that any rank got.

@@ -18,7 +18,7 @@ StartModel OpenStartModel(const FamilyList& families, const std::string& path,
   start.folder = ResolveCheckpoint(path);
   if (IsPeftFolder(start.folder) && !std::filesystem::exists(start.folder + "/config.json")) {
     throw Error(ErrorCode::kBadInput, path, "is an adapter, not a model", "",
-                "go on with it by --adapter, or merge it first: train --merge " + ShellWord(path));
+                "continue training it by --adapter, or merge it first: train --merge " + ShellWord(path));
   }
   start.watch.emplace(start.folder);
   FileHashes verified;

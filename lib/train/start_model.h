@@ -28,7 +28,7 @@ struct StartModel {
 StartModel OpenStartModel(const FamilyList& families, const std::string& path,
                           const TokenizerIdentity& data_tokenizer);
 
-/// What to tell of a run that trains vectors made otherwise than those of the model that it starts with;
+/// What to say about a run that trains vectors made otherwise than those of the model that it starts with;
 /// empty: nothing.
 /// \param folder of that model, or of the adapter
 /// \param trained nothing: the run trains no vectors

@@ -1,7 +1,7 @@
 /// The passes of a step on all ranks: each rank's samples in, gradients and loss sums of the whole step out.
 ///
 /// What the objective makes once a step (Objective::Begin) is made before all of them. Where leaves are added
-/// up as a tree (see GradientExchange) its passes run once a leaf, where gradients are given away once a
+/// up as a tree (see GradientExchange) its passes run once a leaf, where gradients are sharded once a
 /// micro-batch, and otherwise once. Where parameters are sharded, what the ranks have updated is shared here,
 /// too. Not thread-safe.
 #pragma once
@@ -28,7 +28,7 @@ struct PassesEnd {
 
 class StepPasses {
  public:
-  /// \param model, world outlive the passes; until then the model tells them which gradients are done
+  /// \param model, world outlive the passes; until then the model reports to them which gradients are done
   StepPasses(LanguageModel* model, World* world, const GradientExchangeOptions& options);
   ~StepPasses();
   StepPasses(const StepPasses&) = delete;
@@ -37,8 +37,8 @@ class StepPasses {
   /// Takes the memory that exchanging takes, and the gradients'; only the first call does.
   void Prepare(const Objective& objective);
   /// Runs them, prepared. A rank whose own fail takes part in what the others wait for all the same.
-  /// \param pass with this rank's batches, as many micro-batches in each leaf; what it says of a context and
-  ///     of leaves is set here
+  /// \param pass with this rank's batches, as many micro-batches in each leaf; what it says about a context
+  ///     and of leaves is set here
   /// \throws Error{kIo} where a rank is gone: see World
   PassesEnd Run(const Objective& objective, const StepPass& pass);
   /// Where parameters are sharded: after the update of this rank's shard, on all ranks.

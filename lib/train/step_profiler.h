@@ -1,10 +1,10 @@
-/// --profile N: which steps of this process are timed, and what comes of them.
+/// --profile N: which steps of this process are timed, and the results.
 ///
-/// The first steps of a process take memory and fill caches, so kWarmUpSteps go before; where fewer than N
+/// The first steps of a process take memory and fill caches, so kWarmUpSteps come first; where fewer than N
 /// steps would be left, there are fewer of them, at last none. Between BeginStep and EndStep of those steps
 /// a timeline is attached to the calling thread, and a GPU is recorded from the first of them to the last; it
 /// is waited for at the beginning and at the end, so that its work is inside. Nothing that is computed
-/// depends on it. Of several ranks the writer's alone is timed: its file tells of it. Not thread-safe.
+/// depends on it. Of several ranks the writer's alone is timed: its file says so. Not thread-safe.
 #pragma once
 
 #include <cstdint>

@@ -49,7 +49,7 @@ Error OtherData(const TrainSettings& settings, const ResolvedRun& run, const std
       ErrorCode::kBadInput, DataNames(settings), "is not the data that the run was started on",
       "content " + HexEncode(run.data->set().content_sha256()).substr(0, 12) + ", the run's " +
           data_sha256.substr(0, 12),
-      "give the run's data by --data, or go on with this data from its beginning by --allow-data-change");
+      "give the run's data by --data, or continue with this data from its beginning by --allow-data-change");
 }
 
 /// The length, where another is asked for, and what else of the settings differs from the plan.

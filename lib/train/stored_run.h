@@ -1,4 +1,4 @@
-/// Runs that were begun before: what --resume goes on with, and what a branch of another run begins with.
+/// Runs that were begun before: what --resume continues with, and what a branch of another run begins with.
 /// The plan is the stored one; the settings must agree with it where it cannot change.
 #pragma once
 

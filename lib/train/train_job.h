@@ -27,7 +27,7 @@ struct TrainJobContext {
   ProgressMode progress = ProgressMode::kAuto;
   std::vector<std::string> argv;               ///< for the metrics
   std::vector<OptionValue> options;            ///< for --explain
-  int64_t preset_batch = 0, preset_accum = 0;  ///< as --preset has them; 0: it does not say
+  int64_t preset_batch = 0, preset_accum = 0;  ///< as in --preset; 0: it does not say
   std::chrono::steady_clock::time_point start = std::chrono::steady_clock::now();  ///< of the process
   OptimizerRegistry optimizers{"optimizer"};                                       ///< that plans may name
   ObjectiveRegistry objectives{"objective"};                                       ///< likewise

@@ -25,7 +25,7 @@ struct ComputeIdentity {
   int64_t threads = 0;
   std::string attention = "auto";  ///< the backend asked for
   std::string scan = "fused";      ///< the kind of it, of models that scan
-  bool tf32 = false;               ///< fp32 products of a GPU round to TF32
+  bool tf32 = false;               ///< fp32 GEMMs of a GPU round to TF32
   DeviceChoices choices;           ///< stored without what was measured
   ProductChoices products = {};    ///< of a GPU
   bool operator==(const ComputeIdentity&) const = default;

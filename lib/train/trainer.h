@@ -81,7 +81,7 @@ struct StepReport {
   double step_time_s = 0;
   double data_wait_s = 0;      ///< the part of step_time_s spent waiting for samples
   double exchange_wait_s = 0;  ///< likewise, for other ranks
-  RankWaits rank_waits;        ///< of all ranks for others, since they last told it: a step's
+  RankWaits rank_waits;        ///< of all ranks for others, since they last reported it: a step's
 
   /// A term's mean; it must be one of the objective's.
   double term(const std::string& name) const;
@@ -92,7 +92,7 @@ struct StepReport {
 };
 
 /// What a trainer works with. Model, loaders and world outlive it; the loaders are read from where they
-/// stand.
+/// are.
 struct TrainerParts {
   LanguageModel* model = nullptr;
   SampleLoaders loaders;  ///< that the objective draws from
@@ -119,9 +119,9 @@ class Trainer {
   /// \param read whether the report must hold this step's numbers, on all ranks or on none; on a GPU that
   ///     waits for the step to end
   StepReport Step(bool read = true);
-  /// After a Step that threw for want of memory: gives back what the model's passes hold and makes
+  /// After a Step that threw for lack of memory: gives back what the model's passes hold and makes
   /// micro-batches at most half as large, and as many more of them; the next Step takes the samples of that
-  /// step again. The weights are those before it. Gradients that were given away still are, after each
+  /// step again. The weights are those before it. Gradients that were released still are, after each
   /// micro-batch: the plan says so.
   /// \returns false, and does nothing, where a micro-batch is one sample, its limit of tokens is that of a
   ///     sample, or leaves are to stay what they are
@@ -158,8 +158,8 @@ class Trainer {
   /// \param taken whether this rank has its samples
   /// \returns whether all ranks have theirs
   bool AddUpCounts(bool taken, StepBatches* batches, StepReport* report);
-  /// Where all ranks have done what may fail before the update: see ShareEnd. They tell where their loaders
-  /// stand and how long they have waited, too.
+  /// Where all ranks have done what may fail before the update: see ShareEnd. They say where their loaders
+  /// are and how long they have waited, too.
   /// \returns whether `finite` holds on all of them
   /// \throws as ShareEnd and RequireSamePlaces
   bool EndPasses(const std::exception_ptr& failure, bool finite, StepReport* report);

@@ -17,7 +17,7 @@ struct WorldPreview {
   bool fits = true;             ///< as of WorldEstimates
 };
 
-/// Whether the settings say of a rank what else is measured here: nothing has to be run.
+/// Whether the settings say for a rank what else is measured here: nothing has to be run.
 bool IsOnPaperAlone(const WorldSettings& world);
 
 /// Nothing is run: sizes come from shapes, lib/scaling does the rest.

@@ -4,6 +4,7 @@
 
 #include <set>
 #include <string>
+#include <vector>
 
 #include "lib/bench/claims_ten_guide.h"
 #include "lib/bench/comparison.h"
@@ -49,6 +50,34 @@ TEST(ClaimsTest, ScansOfTenAreComparedOnTheSameTokens) {
     ++scans;
   }
   EXPECT_EQ(scans, 3);
+}
+
+TEST(ClaimsTest, EachClaimOfRefocusedAndRftIsMeasuredByWhatItIsAboutAtTheSizeOfItsGuide) {
+  const auto quantities = [](const std::string& system) {
+    std::vector<std::string> metrics;
+    for (const Claim& claim : ClaimsOf(system)) {
+      metrics.push_back(claim.metric);
+      EXPECT_NE(std::string(claim.guide), "") << claim.text;
+    }
+    return metrics;
+  };
+  EXPECT_EQ(
+      quantities("refocused"),
+      (std::vector<std::string>{"max_memory_bytes", "tokens_per_s", "model_flops_per_s", "mean:data_wait_s",
+                                "run_tokens_per_s", "mean:stall_s", "p99:step_time_s"}));
+  EXPECT_EQ(quantities("rft"),
+            (std::vector<std::string>{"tokens_per_s", "max_memory_bytes", "tokens_per_s", "max_memory_bytes",
+                                      "mean:data_wait_s", "tokens_per_s", "tokens_per_s", "tokens_per_s"}));
+  EXPECT_TRUE(NamesSizes("refocused") && NamesSizes("rft"));
+  EXPECT_FALSE(NamesSizes("grit") || NamesSizes("lora") || NamesSizes("ten"));
+}
+
+TEST(ClaimsTest, PeakMemoryIsTheDevicesWhereThereIsAGpu) {
+  Claim claim = {"rft", "", "max_memory_bytes", 0.6, "", "", false};
+  EXPECT_EQ(DecisiveMetric(claim, false), "max_memory_bytes");
+  EXPECT_EQ(DecisiveMetric(claim, true), "final:max_device_memory_bytes");
+  claim.metric = "tokens_per_s";
+  EXPECT_EQ(DecisiveMetric(claim, true), "tokens_per_s");
 }
 
 TEST(ClaimsTest, FlagsThatAToolLacksAreNamed) {

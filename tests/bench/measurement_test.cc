@@ -15,6 +15,24 @@ MeasurementOptions Quick(int64_t rounds) {
 
 const EnoughRounds kNever = [](const Measurement&) { return false; };
 
+TEST(ReadMetricTest, ThePercentileIsTheSmallestValueThat99PerCentDoNotExceed) {
+  for (const int count : {1, 2, 99, 100, 101, 250}) {
+    std::string lines;
+    // In another order than by size; the two that are skipped are the largest.
+    lines += "{\"x\":9000}\n{\"x\":8000}\n";
+    for (int i = 0; i < count; ++i) lines += "{\"x\":" + std::to_string((i * 37) % count) + "}\n";
+    std::vector<double> values;
+    for (int i = 0; i < count; ++i) values.push_back((i * 37) % count);
+    double expected = 1e9;
+    for (const double candidate : values) {
+      const auto exceeding =
+          std::count_if(values.begin(), values.end(), [&](double x) { return x > candidate; });
+      if (100 * exceeding <= count) expected = std::min(expected, candidate);
+    }
+    EXPECT_EQ(ReadMetric(lines, "p99:x", 2, "it"), expected) << count;
+  }
+}
+
 TEST(ReadMetricTest, TakesTheMedianOfLinesBehindThoseSkipped) {
   const std::string lines = "{\"type\":\"begin\"}\n{\"x\":9}\n{\"x\":1}\n{\"x\":3}\nnoise\n{\"x\":2}\n";
   EXPECT_EQ(ReadMetric(lines, "x", 1, "it"), 2);

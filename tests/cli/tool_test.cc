@@ -165,7 +165,7 @@ INSTANTIATE_TEST_SUITE_P(
                 "c: key 'steps' must be a single value or a list of them (line 1)"},
         BadCase{"echo 'steps:' > c; sample --config c", "c: key 'steps' has no value (line 1)"},
         BadCase{"printf 'rate: 1\\nrate: 2' > c; sample --config c",
-                "c: key 'rate' stands there twice (line 2)"},
+                "c: key 'rate' is given twice (line 2)"},
         BadCase{"echo '- 1' > c; sample --config c", "c: is not a YAML mapping"},
         BadCase{"printf 'a: [1' > c; sample --config c", "c: is not YAML: "},
         BadCase{"echo 'force: 3' > c; sample --config c", "'3' is neither true nor false"},

@@ -223,7 +223,7 @@ TEST_F(EmbeddingSpecFolderTest, ALinearLayerBehindNormalizeIsRefused) {
   Write("modules.json", R"json([{"path": "1_Pooling", "type": "sentence_transformers.models.Pooling"},
       {"path": "3_Normalize", "type": "sentence_transformers.models.Normalize"},
       {"path": "2_Dense", "type": "sentence_transformers.models.Dense"}])json");
-  EXPECT_THAT(test::MessageOf([&] { Read(); }), testing::HasSubstr("is a linear layer behind Normalize"));
+  EXPECT_THAT(test::MessageOf([&] { Read(); }), testing::HasSubstr("is a linear layer after Normalize"));
 }
 
 TEST_F(EmbeddingSpecFolderTest, AModuleOfAnotherKindIsRefusedByName) {

@@ -58,7 +58,7 @@ TEST(EmbedChecksTest, ThePlacesOfMiningDoNotEndBeforeTheyBegin) {
   settings.mining.first_place = settings.mining.last_place = 7;
   EXPECT_EQ(RefusalOf(settings), "");
   settings.mining.last_place = 6;
-  EXPECT_THAT(RefusalOf(settings), StartsWith("--first-place: 7 lies behind --last-place 6"));
+  EXPECT_THAT(RefusalOf(settings), StartsWith("--first-place: 7 lies after --last-place 6"));
 }
 
 }  // namespace

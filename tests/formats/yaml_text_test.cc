@@ -47,7 +47,7 @@ TEST(YamlTextTest, WhatChangesTheMeaningOfATextIsAProblemWithItsLine) {
            {"a: 1\nb: *x\n", "is not YAML", 0},
            {"a: &x 1\nb: *x\n", "anchor", 1},
            {"a: 1\nb: !!str 2\n", "tag", 2},
-           {"a: {b: 1,\n b: 2}\n", "'a.b' stands there twice", 2},
+           {"a: {b: 1,\n b: 2}\n", "'a.b' is given twice", 2},
            {"<<: {a: 1}\n", "merge key", 1},
            {"a: 1\n---\nb: 2\n", "second document", 2}}) {
     if (line == 0) {

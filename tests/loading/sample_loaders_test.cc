@@ -50,7 +50,7 @@ TEST(SampleLoadersTest, EachGoesOnWhereItStood) {
 TEST(SampleLoadersTest, AStateWithoutOneOfThemIsRefused) {
   Pair pair;
   EXPECT_THAT(MessageTo({{kMainLoader, pair.main.state()}}),
-              StartsWith(R"(state file: states where the run's loaders "data" stand, and this one has )"
+              StartsWith(R"(state file: states where the run's loaders "data" are, and this one has )"
                          R"("data", "second" | )"));
 }
 
@@ -58,12 +58,12 @@ TEST(SampleLoadersTest, AStateWithAnotherIsRefused) {
   Pair pair;
   LoaderStates states = StatesOf(pair.loaders());
   states["third"] = pair.second.state();
-  EXPECT_THAT(MessageTo(states), HasSubstr(R"("data", "second", "third" stand, and this one has "data")"));
+  EXPECT_THAT(MessageTo(states), HasSubstr(R"("data", "second", "third" are, and this one has "data")"));
 }
 
 TEST(SampleLoadersTest, AStateInAnotherOrderIsRefusedByTheLoadersName) {
   Pair other(/*second_seed=*/3);
-  EXPECT_THAT(MessageTo(StatesOf(other.loaders())), HasSubstr("the loader \"second\" stands in other data"));
+  EXPECT_THAT(MessageTo(StatesOf(other.loaders())), HasSubstr("the loader \"second\" is in other data"));
 }
 
 TEST(SampleLoadersTest, APlaceThatTheDataDoesNotHaveIsRefusedByTheLoadersName) {

@@ -182,8 +182,7 @@ TEST(AttentionBackendTest, AGpuOfCapability75ComputesByMemoryEfficientAttention)
 TEST(RequireProductsTest, AGpuOfCapability75RefusesBf16AndTakesFp16) {
   const GpuLimits turing = LimitsOf({.name = "Tesla T4", .capability_major = 7, .capability_minor = 5});
   const std::string refusal = test::MessageOf([&] { RequireProducts(Precision::kBf16, turing); });
-  EXPECT_THAT(refusal,
-              testing::HasSubstr("GPU 0 (Tesla T4) of compute capability 7.5 has no products of bf16"));
+  EXPECT_THAT(refusal, testing::HasSubstr("GPU 0 (Tesla T4) of compute capability 7.5 has no bf16 GEMMs"));
   EXPECT_THAT(refusal, testing::HasSubstr("use --mixed-precision fp16"));
   RequireProducts(Precision::kFp16, turing);
   RequireProducts(Precision::kFp32, turing);

@@ -290,7 +290,7 @@ array = b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header.encode() 
 zipfile.ZipFile("ids.npz", "w").writestr("ids.npy", array)
 PYTHON)");
   ASSERT_EQ(made.exit_status, 0) << made.standard_error;
-  EXPECT_THAT(MessageOf([&] { Read(folder.path("ids.npz")); }), HasSubstr("goes on behind its array"));
+  EXPECT_THAT(MessageOf([&] { Read(folder.path("ids.npz")); }), HasSubstr("goes on after its array"));
 }
 
 TEST(ForeignDocumentsTest, PackedWithItsTokenizerTheTextIsThere) {

@@ -785,5 +785,57 @@ TEST(CatShardsTest, TextOfUnpackedDocumentsIsTheInput) {
   EXPECT_EQ(AsText(out.bytes()), "To be,\nor not to be:\nthat is the question.\n");
 }
 
+TEST(PackJobTest, SkippedFilesLeaveTheBytesOfTheSoundOnesAlone) {
+  TemporaryFolder folder;
+  const std::string sound[] = {Stream(SomeDocuments(61)), Stream(SomeDocuments(62)),
+                               Stream(SomeDocuments(63))};
+  WriteFile(folder.path() + "/a.tok", sound[0]);
+  WriteFile(folder.path() + "/cut.tok", sound[1].substr(0, sound[1].size() - 1));
+  WriteFile(folder.path() + "/b.tok", sound[2]);
+  std::string flipped = sound[1];
+  flipped[flipped.size() / 2] ^= 1;
+  WriteFile(folder.path() + "/flipped.tok", flipped);
+  WriteFile(folder.path() + "/empty.tok", "");
+  PackJobOptions options = SmallOptions(folder.path() + "/a.tok", folder.path() + "/expected.tws");
+  options.inputs.push_back(folder.path() + "/b.tok");
+  Pack(options);
+
+  options.inputs.clear();
+  for (const char* name : {"cut.tok", "a.tok", "empty.tok", "flipped.tok", "b.tok"}) {
+    options.inputs.push_back(folder.path() + "/" + name);
+  }
+  options.output = folder.path() + "/skipped.tws";
+  EXPECT_EQ(CodeOf([&] { Pack(options); }), ErrorCode::kBadInput);
+  options.skip_corrupt = true;
+  const PackReport report = Pack(options);
+  EXPECT_EQ(report.files, 2u);
+  EXPECT_EQ(report.files_skipped, 3u);
+  EXPECT_EQ(ReadFile(folder.path() + "/skipped.tws"), ReadFile(folder.path() + "/expected.tws"));
+
+  options.inputs = {folder.path() + "/cut.tok", folder.path() + "/empty.tok"};
+  EXPECT_EQ(CodeOf([&] { Pack(options); }), ErrorCode::kBadInput) << "nothing is left";
+  options.inputs = {folder.path() + "/a.tok", folder.path() + "/missing.tok"};
+  EXPECT_NE(CodeOf([&] { Pack(options); }), ErrorCode::kBadInput) << "a missing file is no corrupt one";
+}
+
+TEST(PackJobTest, AStrideNeedsDocumentsThatAreCutIntoWindows) {
+  TemporaryFolder folder;
+  WriteFile(folder.path() + "/a.tok", Stream(SomeDocuments(64)));
+  PackJobOptions options = SmallOptions(folder.path() + "/a.tok", folder.path() + "/out.tws");
+  options.packer.chunk_tokens = 64;
+  options.packer.stride_tokens = 65;
+  EXPECT_EQ(CodeOf([&] { Pack(options); }), ErrorCode::kUsage);
+  options.packer.stride_tokens = 16;
+  options.packer.mode = PackMode::kConcat;
+  EXPECT_EQ(CodeOf([&] { Pack(options); }), ErrorCode::kUsage);
+  options.packer.mode = PackMode::kBestFit;
+  options.packer.overflow = OverflowPolicy::kTruncate;
+  EXPECT_EQ(CodeOf([&] { Pack(options); }), ErrorCode::kUsage);
+  options.packer.overflow = OverflowPolicy::kSplit;
+  const PackReport report = Pack(options);
+  EXPECT_GT(report.input.tokens_repeated, 0u);
+  EXPECT_EQ(report.set.totals.tokens, report.input.tokens + report.input.tokens_repeated);
+}
+
 }  // namespace
 }  // namespace trainwright

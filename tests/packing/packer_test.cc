@@ -85,12 +85,14 @@ class ReferencePacker {
   std::vector<Chunk> ItemsOf(const Document& document) const {
     if (document.size() > chunk() && options_.overflow == OverflowPolicy::kDrop) return {};
     std::vector<Chunk> items;
-    for (size_t begin = 0; begin < document.size(); begin += chunk()) {
+    const size_t stride = options_.stride_tokens > 0 ? options_.stride_tokens : chunk();
+    for (size_t begin = 0, last_end = 0; last_end < document.size(); begin += stride) {
       const size_t end = std::min(document.size(), begin + chunk());
       Segment segment{.tokens = static_cast<uint32_t>(end - begin), .source_bytes = BytesOf(end - begin)};
       if (begin > 0) segment.flags |= kSegmentStartsMidDocument;
       if (end < document.size()) segment.flags |= kSegmentEndsMidDocument, segment.next_token = document[end];
       items.push_back({{segment}, Document(document.begin() + begin, document.begin() + end)});
+      last_end = end;
       if (options_.overflow == OverflowPolicy::kTruncate) break;
     }
     return items;
@@ -245,6 +247,44 @@ TEST(PackerTest, GivesTheChunksOfTheSlowReference) {
       const std::vector<Chunk> chunks = Pack(options, documents).chunks;
       ASSERT_EQ(chunks.size(), expected.size());
       for (size_t i = 0; i < chunks.size(); ++i) ASSERT_EQ(chunks[i], expected[i]) << "chunk " << i;
+    }
+  }
+}
+
+std::vector<PackerOptions> ManyStrides() {
+  std::vector<PackerOptions> many;
+  for (const PackMode mode : {PackMode::kNone, PackMode::kBestFit}) {
+    for (const auto& [chunk_tokens, stride_tokens] : std::vector<std::pair<uint32_t, uint32_t>>{
+             {2, 1}, {7, 1}, {7, 3}, {32, 16}, {32, 31}, {32, 32}, {128, 5}}) {
+      for (const uint64_t window_tokens : {300u, 1u << 24}) {
+        many.push_back({.mode = mode,
+                        .overflow = OverflowPolicy::kSplit,
+                        .chunk_tokens = chunk_tokens,
+                        .window_tokens = window_tokens,
+                        .stride_tokens = stride_tokens});
+      }
+    }
+  }
+  return many;
+}
+
+TEST(PackerTest, WindowsWithAStrideAreThoseOfTheSlowReference) {
+  for (const PackerOptions& options : ManyStrides()) {
+    SCOPED_TRACE(Describe(options) + " stride " + std::to_string(options.stride_tokens));
+    for (uint64_t round = 0; round < 3; ++round) {
+      const std::vector<Document> documents = RandomDocuments(100 + round, 150, 40);
+      const std::vector<Chunk> expected = ReferencePacker(options).Pack(documents);
+      for (const size_t piece_tokens : {SIZE_MAX, size_t{1}, size_t{5}}) {
+        const Packed packed = Pack(options, documents, piece_tokens);
+        ASSERT_EQ(packed.chunks, expected) << "pieces of " << piece_tokens;
+        uint64_t stored = 0;
+        for (const Chunk& chunk : packed.chunks) {
+          for (const Segment& segment : chunk.segments) {
+            if ((segment.flags & kSegmentPadding) == 0) stored += segment.tokens;
+          }
+        }
+        ASSERT_EQ(stored, packed.counts.tokens + packed.counts.tokens_repeated);
+      }
     }
   }
 }

@@ -160,8 +160,7 @@ TEST(RecommendTest, RefusesWhatHangsOnAMeasurementThatSpreads) {
   EXPECT_EQ(table.at("accum"), "?");
   EXPECT_EQ(table.at("threads"), "16");  // hangs on none
   const std::string yaml = FormatRecommendationYaml(recommendation);
-  EXPECT_THAT(yaml,
-              HasSubstr("# mixed-precision is left to train: the rate of bf16 products spreads by 21 %"));
+  EXPECT_THAT(yaml, HasSubstr("# mixed-precision is left to train: the rate of bf16 GEMMs spreads by 21 %"));
   EXPECT_THAT(yaml, Not(HasSubstr("\nbatch:")));
 }
 
@@ -188,6 +187,21 @@ TEST(RecommendTest, TakesTheMeasuredBatchAndFillsAStepToSixteenSamples) {
   table = Table(Recommend(evidence));
   EXPECT_EQ(table.at("batch"), "4");  // memory ended the search: nothing larger can be had
   EXPECT_EQ(table.at("accum"), "4");
+}
+
+TEST(RecommendTest, SaysThatOffloadAndDivisionAreNotNeededWhereTheModelFits) {
+  const auto says_so = [](const RecommendationEvidence& evidence) {
+    const Recommendation recommendation = Recommend(evidence);
+    return std::any_of(recommendation.notes.begin(), recommendation.notes.end(), [](const std::string& note) {
+      return note.starts_with("not needed for ") && note.find("offload, and zero") != std::string::npos;
+    });
+  };
+  RecommendationEvidence evidence = On(test::A100());
+  EXPECT_FALSE(says_so(evidence)) << "nothing was measured";
+  evidence.batch = Searched({{1, 100}, {2, 190}, {4, 191}, {8, 192}}, BatchStop::kLevelled);
+  EXPECT_TRUE(says_so(evidence));
+  evidence.batch = Searched({}, BatchStop::kMemory);
+  EXPECT_FALSE(says_so(evidence)) << "not one sample fits";
 }
 
 TEST(RecommendTest, ASearchThatTimeEndedOnTheRiseCountsOnceItReachesTheRuleOfThumb) {

@@ -41,7 +41,7 @@ TEST(AllocatorConfTest, RefusesWhatTorchWouldRefuseAndSaysWhatIsWrong) {
       {"max_split_size_mb:19", "it takes a whole number of at least 20"},
       {"max_split_size_mb:big", "'big' is no value of max_split_size_mb"},
       {"max_split_size_mb:512x", "'512x' is no value"},
-      {"max_split_size_mb:512,max_split_size_mb:512", "stands there twice"},
+      {"max_split_size_mb:512,max_split_size_mb:512", "is there twice"},
       {"garbage_collection_threshold:1", "a number between 0 and 1"},
       {"garbage_collection_threshold:nan", "a number between 0 and 1"},
       {"backend:malloc", "native or cudaMallocAsync"},

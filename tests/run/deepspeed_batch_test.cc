@@ -93,7 +93,7 @@ TEST(DeepSpeedBatchTest, TheUserGoesBeforeTheFileAndIsTold) {
   const Division division = Taken(64, 2, {.batch = 2, .accum = 8, .batch_by = kUser});
   EXPECT_EQ(division.batch, 2);
   EXPECT_EQ(division.accum, 8);
-  EXPECT_THAT(division.notice, HasSubstr("counts for nothing"));
+  EXPECT_THAT(division.notice, HasSubstr("it is ignored beside"));
   // With one of the two from the user alone the step is still the file's.
   EXPECT_EQ(Taken(64, 2, {.batch = 2, .batch_by = kUser}).accum, 16);
 }

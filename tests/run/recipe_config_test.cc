@@ -186,7 +186,7 @@ TEST(RecipeConfigTest, WhatAsksForAnotherResultIsRefusedByNameAndLine) {
            {kAxolotl + "resume_from_checkpoint: out/checkpoint-5", "another program"},
            {kAxolotl + "model_type: AutoModelForSequenceClassification", "no language model"},
            {kAxolotl + "micro_batch: 2", "is none that is read here"},
-           {kAxolotl + "micro_batch_size: 2", "'micro_batch_size' stands there twice"},
+           {kAxolotl + "micro_batch_size: 2", "'micro_batch_size' is given twice"},
            {kAxolotl + "sequence_len: long", "must be a whole number"},
            {kAxolotl + "datasets: &d []", "an anchor"},
            {kTorchtune + "model: {_component_: torchtune.models.gemma.gemma_2b}", "train has no such model"},

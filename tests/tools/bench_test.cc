@@ -4,7 +4,10 @@
 #include <nlohmann/json.hpp>
 #include <set>
 #include <string>
+#include <vector>
 
+#include "lib/bench/claims.h"
+#include "lib/bench/guide_models.h"
 #include "tests/support/support.h"
 
 namespace trainwright {
@@ -194,6 +197,39 @@ TEST(BenchToolTest, ClaimsThatWereMeasuredBeforeASignalArePrinted) {
   const json result = json::parse(run.standard_output);
   EXPECT_EQ(result.at("stopped"), true);
   EXPECT_LT(result.at("claims").size(), 4u);
+}
+
+TEST(BenchToolTest, RunsOfTheGuidesSizesAreSuchAsTrainTakes) {
+  const test::TemporaryFolder folder;
+  const std::vector<uint16_t> ids = GuideIds(1 << 16);
+  test::WriteFile(folder.path("ids.bin"),
+                  std::string(reinterpret_cast<const char*>(ids.data()), sizeof(ids[0]) * ids.size()));
+  for (const GuideModel& model : GuideModels())
+    test::WriteFile(folder.path(model.name + ".json"), model.config);
+  const ProcessResult packed =
+      RunShell("cd " + folder.path() +
+               " && pack -q --from nanogpt --vocab 50257 --eot 50256 --chunk 1024 -o ids/ ids.bin");
+  ASSERT_EQ(packed.exit_status, 0) << packed.standard_error;
+  std::set<std::string> runs;
+  for (const char* system : {"refocused", "rft"}) {
+    for (const Claim& claim : ClaimsOf(system)) {
+      for (const char* flags : {claim.before, claim.after}) {
+        if (!claim.needs_gpu && AbsentFlags(claim, RunShell("train --help").standard_output).empty()) {
+          runs.insert(WithGuideModels(claim.guide, folder.path()) + " " + flags);
+        }
+      }
+    }
+  }
+  ASSERT_GE(runs.size(), 12u);
+  for (const std::string& flags : runs) {
+    const ProcessResult run =
+        RunShell("cd " + folder.path() + " && train --data ids --steps 4 --print-config " + flags);
+    EXPECT_EQ(run.exit_status, 0) << flags << ": " << run.standard_error;
+  }
+  const ProcessResult trained =
+      RunShell("cd " + folder.path() + " && train -q --data ids --steps 1 --batch 1 --out run --model " +
+               WithGuideModels("{neox-512} --seq 64", folder.path()));
+  EXPECT_EQ(trained.exit_status, 0) << trained.standard_error;
 }
 
 TEST(BenchToolTest, ClaimsAreMeasuredOrSayWhichFeatureIsAbsent) {

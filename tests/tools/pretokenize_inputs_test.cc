@@ -70,7 +70,7 @@ TEST_F(PretokenizeInputsTest, ALinkToNothingIsAFileThatCannotBeRead) {
       "rm d/b.txt; pretokenize d -o out.tok; echo $?");
   EXPECT_EQ(result.standard_output, "4\n4\n0\n");
   EXPECT_THAT(result.standard_error, testing::HasSubstr("d/b.txt: open failed: No such file"));
-  EXPECT_THAT(result.standard_error, testing::HasSubstr("d: passed over 1 files whose names tell no format"));
+  EXPECT_THAT(result.standard_error, testing::HasSubstr("d: skipped 1 files whose names imply no format"));
 }
 
 TEST_F(PretokenizeInputsTest, ASignalEndsTheWaitForANamedPipe) {

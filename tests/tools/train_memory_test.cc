@@ -217,6 +217,19 @@ TEST_F(TrainMemoryTest, TheBatchThatWasFoundKeepsTheSizeOfTheStep) {
   }
 }
 
+TEST_F(TrainMemoryTest, TheBatchThatWasFoundIsAccumulatedToSixteenSamplesWhereNobodyChose) {
+  const ProcessResult result =
+      Shell("unset TRAINWRIGHT_BATCH TRAINWRIGHT_ACCUM; train --find-batch --steps 1 --seq 32 --out run");
+  ASSERT_EQ(result.exit_status, 0) << result.standard_error;
+  const nlohmann::json plan = Metrics("run").at(0).at("plan");
+  const int64_t batch = plan.at("batch"), accum = plan.at("accum");
+  EXPECT_GE(batch * accum, 16);
+  EXPECT_LT(batch * (accum - 1), 16) << "no more than it takes";
+  EXPECT_EQ(batch & (batch - 1), 0) << "a power of two";
+  EXPECT_THAT(result.standard_error,
+              testing::HasSubstr("--accum " + std::to_string(accum) + " makes a step of at least 16"));
+}
+
 TEST_F(TrainMemoryTest, RanksThatLookForABatchTrainWithOne) {
   const ProcessResult result = Shell(
       "train -q --nproc 2 --find-batch --batch 6 --accum 2 --steps 1 --seq 32 --dist-timeout 20 --out run");

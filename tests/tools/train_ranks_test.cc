@@ -467,7 +467,7 @@ TEST_F(TrainRanksTest, ARestartByTheLauncherGoesOnByTheSameCommandLine) {
     $begin --steps 3 || exit
     $begin -q --steps 3)sh");
   EXPECT_EQ(run.exit_status, 0) << run.standard_error;
-  EXPECT_THAT(run.standard_error, HasSubstr("started again by its launcher: going on with run"));
+  EXPECT_THAT(run.standard_error, HasSubstr("started again by its launcher: continuing run"));
   EXPECT_EQ(Count("step"), 3);
 }
 

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "tests/tools/train_process.h"
@@ -69,6 +71,39 @@ TEST_F(TrainSplitTest, AnEpochReadsTheOtherTokens) {
   const nlohmann::json begin = Records("run", "run_begin").at(0), end = Records("run", "run_end").at(0);
   EXPECT_EQ(end.at("tokens_seen").get<int64_t>(),
             3 * (begin.at("data_tokens").get<int64_t>() - begin.at("held_out_tokens").get<int64_t>()));
+}
+
+TEST_F(TrainSplitTest, TheEndRecordsTheLossesAndTheFilesThatWereProcessed) {
+  const ProcessResult result = Shell(R"(
+    head -n 4000 $DATA/tinyshakespeare.txt | pretokenize -q - | pack -q --chunk 64 --shard-size 10000 -o files/ &&
+      train -q --data files --eval-data lm --eval-tokens 300 --eval-every 5 --epochs 1.5 --batch 8 --save-every 7 --keep 0 \
+        --summary summary.json --out run)");
+  ASSERT_EQ(result.exit_status, 0) << result.standard_error;
+  const auto losses = [&](const std::string& type) {
+    std::vector<double> values;
+    for (const nlohmann::json& record : Records("run", type)) values.push_back(record.at("loss_nats"));
+    return values;
+  };
+  const nlohmann::json end = Records("run", "run_end").at(0);
+  for (const nlohmann::json& told : {end, Json("summary.json")}) {
+    for (const auto& [type, name] : {std::pair("step", "loss_nats"), {"eval", "eval_loss_nats"}}) {
+      const std::vector<double> values = losses(type);
+      ASSERT_GT(values.size(), 3u);
+      EXPECT_EQ(told.at(std::string("first_") + name), values.front());
+      EXPECT_EQ(told.at(std::string("last_") + name), values.back());
+      EXPECT_EQ(told.at(std::string("best_") + name), *std::min_element(values.begin(), values.end()));
+    }
+  }
+  const int64_t files = Json("files/MANIFEST.json").at("shards").size();
+  ASSERT_GT(files, 2);
+  for (const nlohmann::json& saved : Records("run", "checkpoint")) {
+    const nlohmann::json metadata = Json("run/" + saved.at("path").get<std::string>() + "/metadata.json");
+    const nlohmann::json& progress = metadata.at("training_progress");
+    EXPECT_EQ(progress.at("files"), files);
+    const double epochs = metadata.at("epoch");
+    EXPECT_EQ(progress.at("files_processed"), std::floor(epochs * static_cast<double>(files)));
+  }
+  EXPECT_GT(Json("run/latest/metadata.json").at("training_progress").at("files_processed"), files);
 }
 
 TEST_F(TrainSplitTest, AResumedRunHoldsOutTheSameAndStopsEarlyWhereTheWholeOneDoes) {

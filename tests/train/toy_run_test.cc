@@ -475,7 +475,7 @@ TEST_F(TwoLoaderRunTest, IsRefusedTheStateOfARunWithOneLoader) {
   EXPECT_THAT(
       test::MessageOf([&] { Train(); }),
       testing::HasSubstr(
-          R"(states where the run's loaders "data" stand, and this one has "data", "second" | go on with)"));
+          R"(states where the run's loaders "data" are, and this one has "data", "second" | continue with)"));
 }
 
 TEST_F(TwoLoaderRunTest, ItsStateIsRefusedWhereThereIsOneLoader) {
@@ -483,14 +483,14 @@ TEST_F(TwoLoaderRunTest, ItsStateIsRefusedWhereThereIsOneLoader) {
   ForgetTheEnd();
   Replace<ReadsFirstSetAlone>();
   EXPECT_THAT(test::MessageOf([&] { Train(); }),
-              testing::HasSubstr(R"(the run's loaders "data", "second" stand, and this one has "data")"));
+              testing::HasSubstr(R"(the run's loaders "data", "second" are, and this one has "data")"));
 }
 
 TEST_F(TwoLoaderRunTest, IsRefusedAStateOfAnotherOrderOfTheSecond) {
   Train();
   ForgetTheEnd();
   Replace<OtherOrderOfSecond>();
-  EXPECT_THAT(test::MessageOf([&] { Train(); }), testing::HasSubstr("the loader \"second\" stands in other"));
+  EXPECT_THAT(test::MessageOf([&] { Train(); }), testing::HasSubstr("the loader \"second\" is in other"));
 }
 
 TEST_F(TwoLoaderRunTest, BeginsTheDataAnewWhereAnotherOrderOfTheSecondIsAllowed) {

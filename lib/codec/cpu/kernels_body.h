@@ -231,7 +231,7 @@ bool DecodeToTheEnd(DecodeGroupsFunction decode, const uint8_t** words, const ui
                     size_t groups, const RansDecodeTable& table, uint32_t* states, uint8_t* symbols) {
   size_t done = decode(words, words_end, groups, table, states, symbols);
   if (done == groups) return true;
-  // The last words again, with room behind them. A group that takes more than there are is found at its end.
+  // The last words again, with room after them. A group that takes more than there are is found at its end.
   uint8_t last[3 * kGroupWords] = {};
   const auto left = static_cast<size_t>(words_end - *words);
   std::copy_n(*words, left, last);

@@ -7,7 +7,7 @@
 
 namespace trainwright {
 
-/// out = in rounded to the short type.
+/// out = in rounded to reduced precision.
 /// \param in fp32, contiguous
 /// \param out storage type, same size; may be `in`
 void RoundInto(const Numerics& numerics, const at::Tensor& in, at::Tensor& out);

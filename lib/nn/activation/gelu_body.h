@@ -1,5 +1,5 @@
 /// The Gaussian error linear units; included by those who compute them, for each instruction set of a CPU and
-/// for a GPU, inside their namespaces. They define TRAINWRIGHT_GELU, which stands before each function, and
+/// for a GPU, inside their namespaces. They define TRAINWRIGHT_GELU, which comes before each function, and
 /// Exp, Smaller and Larger.
 
 /// Gelu, exact: x Phi(x), within 3e-7 max(1, |x|); its derivative Phi(x) + x phi(x) within 1e-6. The

@@ -20,8 +20,8 @@ struct AttentionTiming {
 
 /// The backends that may be chosen for spans of one length on a device, in the order in which they are
 /// preferred where they are equally fast: cuDNN's and FlashAttention's where the device has them, heads are
-/// of a size that they take and windows are none that they do not know. No cuDNN under deterministic
-/// algorithms, which its backward pass is none of. Empty where there is nothing to choose from.
+/// of a size that they take and windows are of a kind that they know. No cuDNN under deterministic
+/// algorithms, which exclude its backward pass. Empty where there is nothing to choose from.
 std::vector<AttentionBackend> AttentionCandidates(const Numerics& numerics, const AttentionShape& shape,
                                                   int64_t span_tokens, at::Device device);
 

@@ -1,5 +1,5 @@
 /// Attention of one span under the shape's mask and window, in blocks that stay in the cache, with the
-/// products by micro-kernels and a running softmax: the scores of a whole span never exist.
+/// GEMMs by micro-kernels and a running softmax: the scores of a whole span never exist.
 ///
 /// Numerics: scores, softmax and sums in fp32; probabilities and score gradients are rounded to the stored
 /// type before they are multiplied on. A task's bits depend on its span and group alone.

@@ -25,7 +25,7 @@ void TorchAttentionBackward(AttentionBackend backend, const AttentionShape& shap
 /// Memory that the passes take at most besides their arguments: what torch's kernels return, which is copied,
 /// and their scratch. An estimate: of flash what FlashAttention 2 allocates in its backward pass
 /// (mha_varlen_bwd, without deterministic algorithms), of the others the backward pass of the longest span
-/// without the workspaces of the libraries, which only a GPU tells.
+/// without the workspaces of the libraries, which only a GPU shows.
 /// \param backend resolved; kAuto, our own on a CPU: 0
 /// \param dtype of qkv
 int64_t AttentionWorkspaceBytes(AttentionBackend backend, const AttentionShape& shape, at::ScalarType dtype,

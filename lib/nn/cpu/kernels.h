@@ -1,8 +1,8 @@
 /// The element-wise kernels on the CPU: serial functions over a range of rows, compiled once an instruction
 /// set.
 ///
-/// "Stored" arrays (void*) hold what enters or leaves matrix products in the codec's element type; everything
-/// else is fp32. Loading a stored element rounds it, so that a matrix product computed in fp32 needs no
+/// "Stored" arrays (void*) hold what enters or leaves GEMMs in the codec's element type; everything
+/// else is fp32. Loading a stored element rounds it, so that a GEMM computed in fp32 needs no
 /// rounding pass of its own. A row's result depends on that row alone: partition and thread count do not
 /// change bits. Torch-free, pure apart from the outputs, thread-safe on disjoint rows.
 #pragma once

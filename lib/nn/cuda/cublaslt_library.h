@@ -1,12 +1,12 @@
-/// cuBLASLt as torch's libtorch_cuda has it in the process: found at its first use, so that the plugin names
-/// no library which is not there before it.
+/// cuBLASLt as torch's libtorch_cuda loaded it into the process: found at its first use, so that the plugin
+/// names no library which is not there before it.
 #pragma once
 
 #include <cublasLt.h>
 
 namespace trainwright::cuda {
 
-/// The functions that products need.
+/// The functions that GEMMs need.
 struct CublasLtFunctions {
   decltype(&cublasLtCreate) create = nullptr;
   decltype(&cublasLtMatmulDescCreate) create_product = nullptr;

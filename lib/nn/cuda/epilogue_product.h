@@ -1,10 +1,10 @@
-/// Matrix products with what is done to their results before they are stored: the one seam of the CUDA
+/// GEMMs with what is done to their results before they are stored: the one seam of the CUDA
 /// backend towards cuBLASLt. The plugin implements it with that library (cublaslt_product.cc), tests on the
 /// host with loops (tests/support/cuda_emulation/host_product.cc). Torch-free.
 ///
 /// Numerics: operands are multiplied exactly and summed in fp32 (fp32 operands: with `tf32` their products
 /// are of values rounded to 10 bits of the significand). The epilogue works on the fp32 sum, and each result
-/// is rounded to its type once: with kGelu the activation is that of the sum with its bias as fp32 has it,
+/// is rounded to its type once: with kGelu the activation is that of the sum with its bias in fp32,
 /// not of the rounded pre-activation that is stored beside it. Sums that are split over the depth are
 /// combined in fp32 in an order that the algorithm fixes, so one algorithm gives the same bits on every run
 /// of one GPU.
@@ -20,10 +20,10 @@ namespace trainwright::cuda {
 
 enum class Epilogue {
   kNone,
-  kBias,          ///< out = product + bias
-  kGelu,          ///< pre_activation = product (+ bias), out = GeluKind::kTanh of it
-  kGeluGradient,  ///< out = product times the derivative of that GELU at pre_activation, which is read
-  kBiasGradient,  ///< out = product, and bias_gradient = the sums of a's rows over the depth
+  kBias,          ///< out = GEMM + bias
+  kGelu,          ///< pre_activation = GEMM (+ bias), out = GeluKind::kTanh of it
+  kGeluGradient,  ///< out = GEMM times the derivative of that GELU at pre_activation, which is read
+  kBiasGradient,  ///< out = GEMM, and bias_gradient = the sums of a's rows over the depth
 };
 
 /// A matrix in device memory whose rows, or with `transposed` whose columns, are contiguous.

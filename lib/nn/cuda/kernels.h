@@ -53,7 +53,7 @@ cudaError_t SwigluBackward(Storage storage, void* gate_up, const void* d_out, in
                            cudaStream_t stream);
 
 /// As cpu::Kernels::cross_entropy.
-/// \param logits [rows, padded]: what lies behind the vocabulary counts for nothing, and gets the gradient 0
+/// \param logits [rows, padded]: what lies after the vocabulary is ignored, and gets the gradient 0
 /// \param loss_scale null, or a number that multiplies `scale`
 cudaError_t CrossEntropy(Storage storage, void* logits, const int64_t* targets, int64_t rows,
                          int64_t vocabulary, int64_t padded, LossTerms terms, float scale,

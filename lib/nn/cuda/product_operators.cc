@@ -13,7 +13,7 @@ namespace {
 /// Contiguous rows, which may lie apart.
 ProductOperand RowsOf(const at::Tensor& matrix) {
   TORCH_CHECK(matrix.dim() == 2 && (matrix.stride(1) == 1 || matrix.size(1) == 1),
-              "a product takes matrices of contiguous rows");
+              "a GEMM takes matrices of contiguous rows");
   return {matrix.const_data_ptr(), matrix.stride(0), /*transposed=*/false};
 }
 ProductOperand TransposeOf(const at::Tensor& matrix) {
@@ -42,7 +42,7 @@ bool Compute(const OperatorCall& call, const EpilogueProduct& product, const at:
   if (product.rows == 0 || product.columns == 0 || product.depth == 0) return false;
   at::Tensor workspace = at::empty({EpilogueWorkspaceBytes()}, like.options().dtype(at::kByte));
   const ProductStatus status = MultiplyWithEpilogue(product, workspace.mutable_data_ptr(), call.stream());
-  TORCH_CHECK(status != ProductStatus::kFailed, "cuBLASLt failed at a product of ", product.rows, " x ",
+  TORCH_CHECK(status != ProductStatus::kFailed, "cuBLASLt failed at a GEMM of ", product.rows, " x ",
               product.depth, " x ", product.columns);
   return status == ProductStatus::kDone;
 }

@@ -1,4 +1,4 @@
-/// Matrix products in cache-sized blocks around oneDNN's micro-kernels; lib/nn/linear/matmul.h says why and
+/// GEMMs in cache-sized blocks around oneDNN's micro-kernels; lib/nn/linear/matmul.h says why and
 /// how exactly.
 #pragma once
 
@@ -25,9 +25,9 @@ struct BlockProduct {
   bool accumulate = false;  ///< out +=
 };
 
-/// Computes the product on the threads of at::parallel_for. Takes scratch memory of a few
+/// Computes the GEMM on the threads of at::parallel_for. Takes scratch memory of a few
 /// times 10 MB at most.
-/// \returns false, and does nothing, when the processor has no micro-kernels, the product is too small to
+/// \returns false, and does nothing, when the processor has no micro-kernels, the GEMM is too small to
 ///     gain or its bf16 pairs are split
 bool BlockMatmul(const BlockProduct& product);
 

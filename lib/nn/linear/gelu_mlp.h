@@ -1,8 +1,8 @@
 /// The MLP of GPT-2 and NeoX: a layer, GELU, and a layer that reads it.
 ///
 /// What a forward pass keeps for its backward pass is the input of the GELU. On a CPU it is kept without its
-/// bias, which the GELU adds; on a GPU with it, as the products write it. There a GELU by tanh and its
-/// derivative are part of the products (product_ops.h) where no adapters are: the activation that the second
+/// bias, which the GELU adds; on a GPU with it, as the GEMMs write it. There a GELU by tanh and its
+/// derivative are part of the GEMMs (product_ops.h) where no adapters are: the activation that the second
 /// layer reads is then that of the fp32 sum, while one that is computed again reads the rounded input.
 #pragma once
 

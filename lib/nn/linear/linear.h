@@ -17,7 +17,7 @@ namespace trainwright {
 /// buffer without padding between them are multiplied as one matrix. Those that have a low-rank adapter
 /// (lora.h) pass through it, too.
 ///
-/// On a GPU biases and their gradients are part of the products (product_ops.h) but of those with adapters: y
+/// On a GPU biases and their gradients are part of the GEMMs (product_ops.h) but of those with adapters: y
 /// is rounded once, after its bias is added. On a CPU it is rounded before that, too.
 class Linear {
  public:
@@ -41,7 +41,7 @@ class Linear {
   at::Tensor bias() const;
   /// Adds dy^T x and the column sums of dy to the gradients in fp32 of those weights and biases that are
   /// trained, and sets d_x = dy W (unrounded under emulation) unless it is undefined. On a CPU with native
-  /// short products the product dy^T x of one call is rounded before it is added, because no product with
+  /// reduced precision the GEMM dy^T x of one call is rounded before it is added, because no GEMM with
   /// fp32 output exists there.
   /// \param dy, x rounded
   void Backward(const at::Tensor& dy, const at::Tensor& x, at::Tensor& d_x) const;
@@ -74,9 +74,9 @@ class Linear {
   std::vector<Bias> BiasesOf(const Piece& piece) const;
   /// Those as one vector, fp32 [rows of the piece]; undefined where there are none.
   at::Tensor BiasVector(const Piece& piece) const;
-  /// Whether products may have epilogues: on a device, and without adapters, which add to the product.
+  /// Whether GEMMs may have epilogues: on a device, and without adapters, which add to its result.
   bool has_epilogues(const at::Tensor& x) const { return !x.is_cpu() && adapted_.empty(); }
-  /// Which of the library's kernels computes a product: ProductChooser's choice.
+  /// Which of the library's kernels computes a GEMM: ProductChooser's choice.
   /// \param a one of the operands, with `depth` values a row
   int64_t CandidateOf(const char* name, const at::Tensor& a, int64_t depth, int64_t columns,
                       const ProductChooser::Trial& trial) const;

@@ -2,7 +2,7 @@
 ///
 /// A [r, in] and B [out, r] are trainable parameters of the model's flat buffer; all that was there before
 /// them is frozen. A starts Kaiming-uniform with a = sqrt 5, which is uniform in +-1/sqrt(in), and B zero, so
-/// that the first forward pass is the base's. The products run in the storage type with fp32 sums; A x and
+/// that the first forward pass is the base's. The GEMMs run in the storage type with fp32 sums; A x and
 /// B^T dy are scaled in fp32 and rounded once. Nothing is kept for the backward pass: A x is computed again.
 /// \source Hu et al. 2021, arXiv:2106.09685; the start of A and the names are peft's
 ///
@@ -52,13 +52,13 @@ struct LoraModule {
 /// Whether a parameter is a matrix of an adapter, by its name.
 bool IsAdapterParameter(const Parameter& parameter);
 
-/// The columns of a fused product's output that belong to one module.
+/// The columns of a fused GEMM's output that belong to one module.
 struct LoraColumns {
   size_t module = 0;  ///< of LoraAdapters::modules
   int64_t begin = 0, size = 0;
 };
 
-/// The matrices of a model's layers that are adaptable: what adapters can stand beside.
+/// The matrices of a model's layers that are adaptable: what can have adapters.
 std::vector<size_t> LayerMatrices(const FlatParameters& parameters);
 /// Those that `targets` of LoraOptions names.
 /// \throws Error{kUsage} listing the names there are
@@ -100,7 +100,7 @@ class LoraAdapters {
   int64_t workspace_bytes() const;
 
  private:
-  /// Columns whose A read the same input and lie side by side: one product.
+  /// Columns whose A read the same input and lie side by side: one GEMM.
   struct Group {
     size_t first, count;  ///< of the columns
   };
@@ -109,7 +109,7 @@ class LoraAdapters {
   bool drops() const { return dropout_.has_value(); }
   /// The input as a module sees it: x itself, or with elements dropped.
   at::Tensor InputOf(const FlatParameters& parameters, const LoraModule& module, const at::Tensor& x);
-  /// s * product, rounded to the storage type.
+  /// s times the GEMM's result, rounded to the storage type.
   at::Tensor Scaled(const FlatParameters& parameters, at::Tensor& product, Buffer& buffer);
   void Drop(const FlatParameters& parameters, const LoraModule& module, const at::Tensor& x,
             at::Tensor& out) const;

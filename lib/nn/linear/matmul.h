@@ -1,10 +1,10 @@
-/// Matrix products: all of the model's go through here.
+/// GEMMs: all of the model's go through here.
 ///
-/// On a CPU with AVX-512 a product is cut into blocks that stay in the cache and is computed by oneDNN's
+/// On a CPU with AVX-512 a GEMM is cut into blocks that stay in the cache and is computed by oneDNN's
 /// micro-kernels (brgemm), which LibTorch carries: its own at::mm uses MKL for fp32, which runs at 40 % of
-/// the speed on processors that are not Intel's, and has no bf16 product that adds into fp32. Up to
+/// the speed on processors that are not Intel's, and has no bf16 GEMM that adds into fp32. Up to
 /// kMostThinRows rows times a transposed weight are summed weight by weight (cpu/thin_product.h), on every
-/// CPU. Otherwise, and for small products, at::mm.
+/// CPU. Otherwise, and for small GEMMs, at::mm.
 ///
 /// Numerics: fp32 sums over blocks of kBlockDepth terms, in order; bf16 inputs are multiplied exactly and
 /// summed in fp32; a bf16 result is rounded once. The bits of a result depend on its own row, column and

@@ -1,4 +1,4 @@
-/// oneDNN's micro-kernels (brgemm), which LibTorch carries: one small product on one thread, its operands in
+/// oneDNN's micro-kernels (brgemm), which LibTorch carries: one small GEMM on one thread, its operands in
 /// the first- and second-level cache. What is built from them: block_matmul.h, block_attention.h.
 #pragma once
 

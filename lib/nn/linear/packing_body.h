@@ -1,4 +1,4 @@
-/// The bodies of the kernels that lay out the operands and results of matrix products; a part of
+/// The bodies of the kernels that lay out the operands and results of GEMMs; a part of
 /// kernels_body.h, included once an instruction set inside its namespace.
 
 typedef uint32_t Lanes __attribute__((vector_size(32)));

@@ -29,7 +29,7 @@ double TimeOf(const ProductChooser::Trial& trial, int64_t candidate, at::Device 
       least = std::min(least, SecondsSince(start));
     }
   } catch (const std::exception& error) {
-    LogWarning(std::string("a kernel for a matrix product failed, and will not be used: ") + error.what());
+    LogWarning(std::string("a GEMM kernel failed, and will not be used: ") + error.what());
     return std::numeric_limits<double>::infinity();
   }
   return least;

@@ -1,4 +1,4 @@
-/// Chooses among the kernels that a library has for each product of a model (product_ops.h), by trying them
+/// Chooses among the kernels that a library has for each GEMM of a model (product_ops.h), by trying them
 /// or by what was chosen before: see lib/spec/product_choices.h.
 #pragma once
 
@@ -16,16 +16,16 @@ namespace trainwright {
 /// For one thread at a time.
 class ProductChooser {
  public:
-  /// Computes a product into memory of its own with the kernel of that number.
-  /// \returns whether the library has so many
+  /// Computes a GEMM into memory of its own with the kernel of that number.
+  /// \returns whether the library has this many
   using Trial = std::function<bool(int64_t candidate)>;
 
   explicit ProductChooser(ProductChoices choices = {}) : choices_(std::move(choices)) {}
-  /// While it is on, products without a choice are tried: the host waits for the device.
+  /// While it is on, GEMMs without a choice are tried: the host waits for the device.
   void set_tries(bool tries) { tries_ = tries; }
   const ProductChoices& choices() const { return choices_; }
   void set_choices(ProductChoices choices) { choices_ = std::move(choices); }
-  /// The candidate to compute a product with: 0 where nothing was chosen.
+  /// The candidate to compute a GEMM with: 0 where nothing was chosen.
   int64_t CandidateOf(const std::string& product, at::Device device, const Trial& trial);
 
  private:

@@ -1,4 +1,4 @@
-/// Matrix products with few rows, as decoding makes them: each weight is read once and multiplied with all
+/// GEMMs with few rows, as decoding makes them: each weight is read once and multiplied with all
 /// rows.
 ///
 /// Their time is the time to read the weights. Torch-free.
@@ -24,8 +24,8 @@ struct ThinProduct {
   bool accumulate = false;  ///< out +=
 };
 
-/// Computes the columns [begin, end). Products are summed in fp32, in an order that depends on the depth and
-/// the processor alone: the bits of a result do not depend on the other rows, their number, or the range.
+/// Computes the columns [begin, end). Dot products are summed in fp32, in an order that depends on the depth
+/// and the processor alone: the bits of a result do not depend on the other rows, their number, or the range.
 void ComputeThinProduct(const ThinProduct& product, int64_t begin, int64_t end);
 
 /// The same with the instructions of AVX2 where the processor has them, else by element.

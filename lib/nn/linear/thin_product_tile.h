@@ -3,7 +3,7 @@
 /// (elements of a Vector), Zero, Load, LoadPart, Add, SumEach and StoreSums, with the compiler switched to
 /// its instructions.
 
-/// kRows by kColumns products: each loaded weight meets all rows of the tile. Columns from `end` on are
+/// kRows by kColumns dot products: each loaded weight meets all rows of the tile. Columns from `end` on are
 /// computed as the last one and dropped.
 template <int kRows, int kColumns>
 void Tile(const ThinProduct& p, int64_t row, int64_t column, int64_t end) {
@@ -13,8 +13,8 @@ void Tile(const ThinProduct& p, int64_t row, int64_t column, int64_t end) {
   for (int n = 0; n < kColumns; ++n) {
     w[n] = static_cast<const Element*>(p.w) + (column + n < end ? column + n : end - 1) * p.w_stride;
   }
-  // Rows of weights are too short for the processor to foresee the next: it is told. Some kilobytes ahead, in
-  // whole tiles.
+  // Rows of weights are too short for the processor to foresee the next: they are prefetched. Some kilobytes
+  // ahead, in whole tiles.
   constexpr int64_t kAheadBytes = 4096;
   const auto tile_bytes = kColumns * p.w_stride * static_cast<int64_t>(sizeof(Element));
   const auto ahead_bytes = static_cast<uintptr_t>((kAheadBytes + tile_bytes - 1) / tile_bytes * tile_bytes);

@@ -32,7 +32,7 @@ struct ContrastiveGroups {
 struct ContrastiveShare {
   int64_t begin_query = 0, end_query = 0;
   int64_t begin_passage = 0, end_passage = 0;
-  /// Equal parts of its queries that a rank of another world may have alone: no product reaches across their
+  /// Equal parts of its queries that a rank of another world may have alone: no GEMM reaches across their
   /// bounds, so that its bits are the same there. Leaf l of L begins at the share's query number
   /// own_queries * l / L.
   int64_t leaves = 1;

@@ -21,8 +21,8 @@
 ///   ScalarShare own = loss.RowsAndScalars(q, p);
 ///   loss.Gradients(<own of all ranks, one below the other>, q, p, scale, d_q, d_p);
 ///
-/// Numerics: products in fp32 through Matmul, sums over a row and what is made of them in fp64, numbers that
-/// travel and gradients in fp32. Every product has the shape of a tile of one leaf by all of the other side,
+/// Numerics: GEMMs in fp32 through Matmul, sums over a row and what is made of them in fp64, numbers that
+/// travel and gradients in fp32. Every GEMM has the shape of a tile of one leaf by all of the other side,
 /// so that a leaf's bits are the same in every world. A tile is the largest tensor that is made, but for
 /// copies of the vectors where there are several sizes. Not thread-safe.
 #pragma once
@@ -95,16 +95,16 @@ class ContrastiveLoss {
 
   int64_t queries() const { return groups_.queries(); }
   int64_t passages() const { return groups_.passages(); }
-  /// What products are multiplied by: a number that fp32 holds, so that all terms of a row have the same.
+  /// What dot products are multiplied by: a number that fp32 holds, so that all terms of a row have the same.
   double factor() const { return static_cast<double>(static_cast<float>(1 / options_.temperature)); }
-  /// What the gradients of a size's products, of the sum over rows, are multiplied by.
+  /// What the gradients of a size's dot products, of the sum over rows, are multiplied by.
   double WeightOfGradients(size_t size) const;
   double WeightOfLosses(size_t size) const;
   /// Those of the options, or the whole.
   void ResolveSizes(int64_t width);
   SizedVectors OfSize(size_t size, const at::Tensor& unit_qd, const at::Tensor& unit_pd) const;
-  /// Of kMargin: fp32 [Q], the products above which passages are left out, from the vectors of all ranks, so
-  /// that all ranks have the same.
+  /// Of kMargin: fp32 [Q], the dot products above which passages are left out, from the vectors of all ranks,
+  /// so that all ranks have the same.
   at::Tensor LimitsOf(const SizedVectors& vectors) const;
   /// Once the device is known.
   void SetPairCounts();

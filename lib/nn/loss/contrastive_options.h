@@ -17,7 +17,7 @@ enum class FalseNegatives : uint8_t {
 };
 
 struct ContrastiveOptions {
-  /// Products are divided by it.
+  /// Dot products are divided by it.
   double temperature = 0.02;
   /// Whether the loss is the mean of that of queries, which find their positives among passages, and that of
   /// positives, which find their queries.
@@ -25,8 +25,9 @@ struct ContrastiveOptions {
   /// Whether vectors cut to a size have unit length again.
   bool normalize = true;
   FalseNegatives false_negatives = FalseNegatives::kKeep;
-  /// Of kMargin, in units of the product before the temperature: a passage j is left out of query i where
-  /// x_ij > min_k x_ik - margin. Products that differ by less than 1e-5 of the vectors' lengths are equal.
+  /// Of kMargin, in units of the dot product before the temperature: a passage j is left out of query i where
+  /// x_ij > min_k x_ik - margin. Dot products that differ by less than 1e-5 of the vectors' lengths are
+  /// equal.
   double margin = 0;
 
   /// The loss of the first elements of the vectors alone.

@@ -1,14 +1,14 @@
 /// What a tile of scores goes through on its way to losses and gradients.
 ///
-/// A tile holds the products of T own vectors with all C of the other side: fp32 [T, C], contiguous. A score
-/// is a product over the temperature, s = f x. Of a row, with its pairs k, K of them, and the others j that
-/// are not excluded:
+/// A tile holds the dot products of T own vectors with all C of the other side: fp32 [T, C], contiguous. A
+/// score is a dot product over the temperature, s = f x. Of a row, with its pairs k, K of them, and the
+/// others j that are not excluded:
 ///
 ///   N = log sum_j e^s_j,  loss = mean_k softplus(N - s_k),  c = mean_k sigmoid(N - s_k)
 ///   d loss / d s_k = -sigmoid(N - s_k) / K,  d loss / d s_j = c e^(s_j - N) = weight e^(f (x_j - largest))
 ///
-/// where `largest` is the largest product among the others and weight = c / sum_j e^(f (x_j - largest)): two
-/// numbers a row tell the gradients of all of its others. With K = 1 the loss is the cross-entropy of the
+/// where `largest` is the largest dot product among the others and weight = c / sum_j e^(f (x_j - largest)):
+/// two numbers a row give the gradients of all of its others. With K = 1 the loss is the cross-entropy of the
 /// pair. A row without others has the loss 0, and 0 for both numbers.
 #pragma once
 
@@ -25,13 +25,13 @@ struct TilePairs {
   at::Tensor lengths_t;  ///< int64, at least 1: those of each row
 };
 
-/// The products at some places.
+/// The dot products at some places.
 at::Tensor ReadPlaces(const at::Tensor& tile_tc, const at::Tensor& places_n);
 /// \param values_n fp32
 void WritePlaces(const at::Tensor& places_n, const at::Tensor& values_n, at::Tensor* tile_tc);
 /// Excludes them: their products become minus infinity.
 void ExcludePlaces(const at::Tensor& places_n, at::Tensor* tile_tc);
-/// Excludes products above a limit.
+/// Excludes dot products above a limit.
 /// \param limits fp32 [T, 1] or [1, C]
 void ExcludeAbove(const at::Tensor& limits, at::Tensor* tile_tc);
 

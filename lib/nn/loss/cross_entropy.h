@@ -19,8 +19,8 @@ struct GradientScale {
 
 /// losses_n3 = the cross-entropy, what smoothing adds, and the z-loss of every row (see LossTerms), in nats.
 /// With `gradients` the logits are overwritten by scale times the gradient of their sum.
-/// \param logits_np storage type [N, P], P >= V, unrounded under emulation; columns behind the V-th are pads,
-/// which count for nothing and get the gradient 0
+/// \param logits_np storage type [N, P], P >= V, unrounded under emulation; columns after the V-th are pads,
+/// which are ignored and get the gradient 0
 /// \param targets_n int64, each in [0, V)
 /// \param vocabulary V
 /// \param losses_n3 fp64 [N, 3]

@@ -1,7 +1,7 @@
 /// How many rows of logits the head makes at a time.
 ///
 /// A slice's logits lie in memory at once, and each slice reads and writes the whole gradient of the head's
-/// weights: on a GPU, where that costs as much as the product, slices are as large as memory allows. Which
+/// weights: on a GPU, where that costs as much as the GEMM, slices are as large as memory allows. Which
 /// rows are together decides the order of fp32 sums, so a run keeps what it began with.
 #pragma once
 
@@ -17,7 +17,7 @@ inline constexpr int64_t kVocabularyMultiple = 128;
 /// The least multiple of `multiple` that is at least the vocabulary.
 int64_t PaddedVocabulary(int64_t vocabulary, int64_t multiple);
 
-/// Logits of a slice on a device that has so much memory free for activations and logits: an eighth of it,
+/// Logits of a slice on a device that has this much memory free for activations and logits: an eighth of it,
 /// at least kHeadSliceLogits, and no more than all rows have.
 /// \param free_bytes 0: not known
 /// \param vocabulary with its pads
@@ -26,7 +26,7 @@ int64_t HeadSliceLogits(int64_t free_bytes, int64_t vocabulary, int64_t rows, in
 
 /// Rows of each slice of `rows` but the last, which may have fewer: slices of about one size, of a multiple
 /// of 128 rows where there are that many.
-/// \param slice_logits as HeadSliceLogits has them; 0: kHeadSliceLogits, in slices of 64 to 4,096 rows
+/// \param slice_logits as in HeadSliceLogits; 0: kHeadSliceLogits, in slices of 64 to 4,096 rows
 int64_t HeadSliceRows(int64_t slice_logits, int64_t vocabulary, int64_t rows);
 
 }  // namespace trainwright

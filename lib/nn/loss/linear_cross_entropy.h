@@ -5,9 +5,9 @@
 /// of rows.
 ///
 /// Under Numerics::vocabulary_multiple the products of the logits and of the hidden states' gradient run over
-/// a padded vocabulary: over a copy of the weights with rows of zeros behind them, and logits of which the
-/// last columns are pads. Pads count for nothing in the softmax and have the gradient 0, and the weights'
-/// gradient is that of the true vocabulary alone: it is added up in two products, of which the first has all
+/// a padded vocabulary: over a copy of the weights with rows of zeros after them, and logits of which the
+/// last columns are pads. Pads are ignored in the softmax and have the gradient 0, and the weights'
+/// gradient is that of the true vocabulary alone: it is added up in two GEMMs, of which the first has all
 /// rows that fill the multiple.
 #pragma once
 
@@ -62,7 +62,7 @@ class LinearCrossEntropy {
   LossSum Run(const at::Tensor& hidden_nd, const at::Tensor& weight_vd, const at::Tensor& labels_n,
               const LossTerms& terms, const GradientScale& scale, at::Tensor* d_hidden_nd,
               GradientTarget d_weight, bool pin, const at::Tensor& weights_n);
-  /// The weights as the products of padded logits read them.
+  /// The weights as the GEMMs of padded logits read them.
   at::Tensor Padded(const at::Tensor& weight_vd);
   /// Of a slice, whose gradients the padded logits hold.
   void AddWeightGradient(const at::Tensor& d_logits_np, const at::Tensor& x_nd,

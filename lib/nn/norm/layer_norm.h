@@ -33,7 +33,7 @@ void LayerNormAgain(const Numerics& numerics, const at::Tensor& x_nd, const Laye
                     const LayerNormWeights& weights, at::Tensor& normed_nd);
 
 /// Adds to d_x_nd and, where they are defined, d_weight_d and d_bias_d (all fp32).
-/// \param d_short_nd storage type: becomes the new d_x_nd, rounded, as the next product reads it; undefined:
+/// \param d_short_nd storage type: becomes the new d_x_nd, rounded, as the next GEMM reads it; undefined:
 ///     not wanted
 void LayerNormBackward(const Numerics& numerics, const at::Tensor& d_normed_nd, const at::Tensor& x_nd,
                        const LayerNormStatistics& statistics, const at::Tensor& weight_d, at::Tensor& d_x_nd,

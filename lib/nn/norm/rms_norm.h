@@ -21,7 +21,7 @@ void RmsNormAgain(const Numerics& numerics, const at::Tensor& x_nd, const at::Te
                   const at::Tensor& weight_d, at::Tensor& normed_nd);
 
 /// Adds to d_x_nd and, where it is defined, d_weight_d (both fp32).
-/// \param d_short_nd storage type: becomes the new d_x_nd, rounded, as the next product reads it; undefined:
+/// \param d_short_nd storage type: becomes the new d_x_nd, rounded, as the next GEMM reads it; undefined:
 ///     not wanted
 void RmsNormBackward(const Numerics& numerics, const at::Tensor& d_normed_nd, const at::Tensor& x_nd,
                      const at::Tensor& rstd_n, const at::Tensor& weight_d, at::Tensor& d_x_nd,

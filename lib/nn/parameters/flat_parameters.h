@@ -1,15 +1,15 @@
 /// All parameters of a model: those that are trained in one aligned fp32 buffer, their gradients in another,
-/// and the copy in the compute type; those that are frozen in the type that the products read, alone.
+/// and the copy in the compute type; those that are frozen in the type that the GEMMs read, alone.
 ///
 /// Every parameter starts on a 16-element boundary of its buffer and the order is fixed by the calls of Add,
 /// because a shifted parameter changes the bits of vectorised reductions. One buffer makes the optimizer one
-/// call and a checkpoint one write. A frozen matrix (or several, one behind the other) takes the storage type
+/// call and a checkpoint one write. A frozen matrix (or several, one after the other) takes the storage type
 /// and a frozen vector (a norm's weight, a bias) fp32, or a frozen matrix is kept in 4 bits and read through
 /// a scratch matrix: none of them has a master, a gradient or moments.
 ///
 /// Sharded over ranks, a rank updates its shard alone (ShardLayout). Beside a compute copy it then has no
 /// other masters: values() is its shard, and what the passes read in fp32 is a copy of its own. Gradients may
-/// be given away, too: those of its shard are what others and itself have given it. Not thread-safe.
+/// be sharded, too: those of its shard are what others and itself have given it. Not thread-safe.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -57,7 +57,7 @@ struct Parameter {
   /// fp32, a view into gradients(), good once that was called; undefined of a frozen one, and where they are
   /// offloaded.
   at::Tensor gradient;
-  /// What forward and backward read: `value` itself under fp32, else the short-type copy.
+  /// What forward and backward read: `value` itself under fp32, else the reduced-precision copy.
   at::Tensor compute;
   Nf4Tensor nf4 = {};  ///< of a quantised one
 };
@@ -126,11 +126,11 @@ class FlatParameters {
     at::Tensor values;            ///< fp32 [size]
   };
   const std::vector<Fp32Copy>& fp32_copies() const { return fp32_copies_; }
-  /// Where gradients are given away: fp32 [of the shard], allocated at the first call.
+  /// Where gradients are sharded: fp32 [of the shard], allocated at the first call.
   at::Tensor& gradient_shard();
   GradientBuffer& gradient_buffer() { return gradients_; }
   /// Same shape as values(); allocated and zeroed at the first call, so that inference does without. Not of
-  /// offloaded ones, or of those that are given away.
+  /// offloaded ones, or of those that are sharded.
   at::Tensor& gradients();
   /// The gradient of a parameter, of its shape; undefined of a frozen one. Offloaded, it is good until that
   /// of another segment's is asked for.
@@ -146,7 +146,7 @@ class FlatParameters {
   /// The low-rank adapters among the parameters; none at first.
   LoraAdapters* adapters() const { return adapters_.get(); }
   void set_adapters(std::shared_ptr<LoraAdapters> adapters) { adapters_ = std::move(adapters); }
-  /// Chooses the kernels of the products with these parameters on a GPU; null: the library's best guesses.
+  /// Chooses the kernels of the GEMMs with these parameters on a GPU; null: the library's best guesses.
   ProductChooser* product_chooser() const { return product_chooser_.get(); }
   void set_product_chooser(std::shared_ptr<ProductChooser> chooser) { product_chooser_ = std::move(chooser); }
   /// Whether a parameter begins where another ends, without padding between them.
@@ -157,7 +157,7 @@ class FlatParameters {
   at::Tensor ComputeMatrix(size_t index, int64_t rows, int64_t columns);
   /// The gradient of the same, of trainable parameters.
   at::Tensor GradientMatrix(size_t index, int64_t rows, int64_t columns);
-  /// The same for a product that puts all of it at once. Whoever asks does so.
+  /// The same for a GEMM that puts all of it at once. Whoever asks does so.
   GradientTarget NextGradient(size_t index, int64_t rows, int64_t columns);
   at::Tensor& compute() { return compute_; }  ///< of the trainable parameters; values() itself under fp32
   const at::Tensor& compute() const { return compute_; }
@@ -179,7 +179,7 @@ class FlatParameters {
   at::Tensor GradientView(int64_t offset, int64_t size);
   /// Where gradients are whole, makes those that there are not yet.
   void MakeGradients();
-  /// Where the products read a parameter.
+  /// Where the GEMMs read a parameter.
   const at::Tensor& ComputeBuffer(const Parameter& parameter) const;
 
   std::vector<Parameter> parameters_;

@@ -2,12 +2,12 @@
 ///
 /// Parameters of one layer are a segment, and the backward pass works on one layer after the other.
 /// Offloaded, the memory of the largest segment serves all: whoever asks for a segment's gradients brings
-/// them in and puts away those of the segment before. The numbers are the same bit for bit. Given away, a
+/// them in and offloads those of the segment before. The numbers are the same bit for bit. Sharded, a
 /// segment has memory from when it is first asked for until it is released, and is zero before and after:
 /// whoever releases it has taken its gradients elsewhere.
 ///
-/// On another device than a CPU, where a pass over memory costs what a product over it does, gradients of
-/// matrices that are all in memory are zeroed only where that is needed: a product that puts all of one at
+/// On another device than a CPU, where a pass over memory costs what a GEMM over it does, gradients of
+/// matrices that are all in memory are zeroed only where that is needed: a GEMM that puts all of one at
 /// once asks for TakeUnwritten, and whoever asks for them otherwise finds zeros. Not thread-safe.
 #pragma once
 
@@ -30,13 +30,13 @@ class GradientBuffer {
     int64_t begin = 0, end = 0;
     bool written = false;  ///< offloaded: whether the store has it; else it is zero
   };
-  /// Elements [begin, begin + size), which some product puts at once.
+  /// Elements [begin, begin + size), which some GEMM puts at once.
   struct Matrix {
     int64_t begin = 0, size = 0;
     bool unwritten = false;  ///< zero, whatever its memory holds
     int64_t end() const { return begin + size; }
   };
-  /// \param segments one behind the other from 0 on; may be none
+  /// \param segments one after the other from 0 on; may be none
   /// \param options where the gradients lie
   /// \param matrices in their order
   void SetLayout(std::vector<Segment> segments, const at::TensorOptions& options,
@@ -65,16 +65,16 @@ class GradientBuffer {
   /// Copies gradients that lie side by side, in one segment or several. Not of offloaded ones.
   /// \param out fp32, contiguous
   void CopyTo(int64_t begin, at::Tensor out);
-  /// Given away: takes a segment's memory back; it is zero again.
+  /// Sharded: takes a segment's memory back; it is zero again.
   void Release(size_t segment);
   /// Calls `visit` with one part of the gradients after the other, and the place of its first element.
-  /// Offloaded, what it changes is lost. Not of those that are given away.
+  /// Offloaded, what it changes is lost. Not of those that are sharded.
   /// \throws Error{kIo} offloaded
   void ForEachPart(const std::function<void(int64_t begin, at::Tensor& gradients)>& visit);
 
   /// Of all gradients.
   int64_t size_bytes() const;
-  /// Of the memory that they take, or will take; given away, what they have taken so far, but at least that
+  /// Of the memory that they take, or will take; sharded, what they have taken so far, but at least that
   /// of the largest segment.
   int64_t memory_bytes() const;
 
@@ -89,7 +89,7 @@ class GradientBuffer {
   /// Calls for each unwritten matrix that has some of the elements.
   template <typename Function>
   void ForUnwritten(int64_t begin, int64_t end, const Function& function);
-  /// Given away: the segment's memory.
+  /// Sharded: the segment's memory.
   at::Tensor& Take(size_t segment);
   at::Tensor WindowOf(const Segment& segment) { return buffer_.narrow(0, 0, segment.end - segment.begin); }
   /// Makes a segment the one in the window.
@@ -105,7 +105,7 @@ class GradientBuffer {
   at::Tensor buffer_;
   std::optional<size_t> in_window_;
   bool given_away_ = false;
-  std::vector<at::Tensor> taken_, free_;  ///< given away: memory of each segment, or undefined; and released
+  std::vector<at::Tensor> taken_, free_;  ///< sharded: memory of each segment, or undefined; and released
   int64_t taken_bytes_ = 0;               ///< of both
 };
 

@@ -1,4 +1,4 @@
-/// Where a product puts a gradient.
+/// Where a GEMM puts a gradient.
 #pragma once
 
 #include <ATen/core/Tensor.h>

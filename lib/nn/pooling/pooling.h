@@ -1,6 +1,6 @@
 /// How the hidden states of a text become one vector. Torch-free.
 ///
-/// The pooled rows of a text are those behind its instruction, which is read but not pooled.
+/// The pooled rows of a text are those after its instruction, which is read but not pooled.
 /// \source weighted mean: Muennighoff 2022 (SGPT), arXiv:2202.08904; the choice of all four: Muennighoff et
 /// al. 2024 (GRIT), arXiv:2402.09906
 #pragma once
@@ -22,7 +22,7 @@ enum class Pooling : uint8_t {
 
 /// As options and files name it: mean, weightedmean, cls, lasttoken.
 std::string PoolingName(Pooling pooling);
-/// Nothing where there is none of this name.
+/// Nothing where there is not one of this name.
 std::optional<Pooling> FindPooling(std::string_view name);
 /// All names, in the order of the enumeration.
 std::vector<std::string> PoolingNames();

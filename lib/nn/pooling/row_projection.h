@@ -1,4 +1,4 @@
-/// The linear layer behind the pooling: y = x W^T + b in fp32 under every precision, as vectors are. Shape
+/// The linear layer after the pooling: y = x W^T + b in fp32 under every precision, as vectors are. Shape
 /// legend: T texts, D hidden size, p elements of a projected vector. projected_rows.h has it with the
 /// parameters of a model.
 #pragma once

@@ -20,8 +20,8 @@ struct RopeRows {
   at::Tensor rows_n;                ///< int64 [N], on the model's device
 };
 
-/// The cosines and sines of positions: the angles are the fp32 products that transformers computes, on every
-/// device (they are made on the CPU). Grows when a larger position is asked for. Not thread-safe.
+/// The cosines and sines of positions: the angles are the fp32 outer products that transformers computes, on
+/// every device (they are made on the CPU). Grows when a larger position is asked for. Not thread-safe.
 ///
 /// Where frequencies depend on the length of a sequence, each span has those of its own length: a document
 /// has the same angles packed as alone. (transformers takes the longest sequence that it has seen for all.)

@@ -1,4 +1,4 @@
-/// A depthwise causal convolution with silu behind it, and its backward pass: in each span of a packed batch
+/// A depthwise causal convolution with silu after it, and its backward pass: in each span of a packed batch
 /// and for each channel
 ///   out_t = scale silu(p_t),     p_t = sum_j kernel_j x_{t-j},     j = 0 .. T - 1,
 /// where the P = T - 1 rows before a span's first are those that are given, or zeros. Tap 0 is the row's own.

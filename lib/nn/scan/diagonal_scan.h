@@ -47,7 +47,7 @@
 namespace trainwright {
 
 /// What a state is multiplied by from row to row: one number a channel, or one for each row, too (then what
-/// is of a row stands between the row before and itself).
+/// is of a row comes between the row before and itself).
 struct ScanDecay {
   at::Tensor log_modulus_k, angle_k;  ///< fp64 [K], contiguous, log_modulus_k < 0; undefined: lambda_nz
   at::Tensor lambda_nz;               ///< fp32 [N, Z], contiguous

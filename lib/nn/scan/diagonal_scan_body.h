@@ -30,7 +30,7 @@ struct RowDecay {
   [[gnu::always_inline]] static float Sign(float imaginary) { return kConjugate ? -imaginary : imaginary; }
 };
 
-/// product *= decay.
+/// product_z *= decay.
 template <typename Decay>
 [[gnu::always_inline]] inline void MultiplyBy(const Decay& decay, int64_t channels, float* product_z,
                                               int64_t begin, int64_t end) {

@@ -1,6 +1,6 @@
 /// The update of lib/nn/update/bf16_moments.h over ranges of elements: compiled once an instruction set, with
-/// the same bits on all of them, because no product is contracted with a sum and every operation is rounded
-/// alone. Torch-free, thread-safe on disjoint ranges.
+/// the same bits on all of them, because no multiplication is fused with an addition and every operation is
+/// rounded alone. Torch-free, thread-safe on disjoint ranges.
 #pragma once
 
 #include <cstdint>

@@ -29,7 +29,7 @@ report = json.load(open("report.json"))
 first, silent = report["gpu"]["devices"]
 assert first["sm_count"] == 132 and first["name"] == "NVIDIA H200" and first["throttle_reasons"] == ["power_cap", "hw_thermal"], first
 assert silent["memory_total_bytes"] is None
-assert "gpu.devices[1].memory_total_bytes is unknown: the system does not tell it" in report["warnings"], report["warnings"]
+assert "gpu.devices[1].memory_total_bytes is unknown: the system does not report it" in report["warnings"], report["warnings"]
 assert any("4242" in note for note in report["recommendation"]["notes"]), report["recommendation"]
 PYTHON
 status=0

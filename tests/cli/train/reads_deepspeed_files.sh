@@ -80,7 +80,7 @@ grep -q '^zero: 2' two/config.yaml || { cat two/config.yaml; exit 1; }
 grep -q '^ddp-bucket-mb' two/config.yaml
 if grep -q deepspeed two/config.yaml; then echo "the run needs the file"; exit 1; fi
 train "$@" --batch 2 --accum 3 --steps 1 --out other 2> log
-grep -q 'train_batch_size is 8, which is not --batch 2 x --accum 3: it counts for nothing' log || { cat log; exit 1; }
+grep -q 'train_batch_size is 8, which is not --batch 2 x --accum 3: it is ignored' log || { cat log; exit 1; }
 sed 's/"auto",$/3,/' ds.json > bad.json
 shift 2
 refused 'train_batch_size: is 8, which is not --batch 1 x --accum 3' --deepspeed bad.json "$@" --out bad

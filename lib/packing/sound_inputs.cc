@@ -1,0 +1,70 @@
+#include "lib/packing/sound_inputs.h"
+
+#include <filesystem>
+#include <optional>
+
+#include "lib/base/error.h"
+#include "lib/base/signals.h"
+#include "lib/base/units.h"
+#include "lib/formats/token_stream.h"
+#include "lib/formats/token_stream_set.h"
+#include "lib/io/byte_source.h"
+
+namespace trainwright {
+namespace {
+
+/// The format that was asked for, or that of the first file whose beginning shows one.
+ForeignFormat FormatOfAll(const std::vector<std::string>& paths, const ImportOptions& import) {
+  for (const std::string& path : paths) {
+    try {
+      const ForeignFormat format = FormatOf(path, import);
+      if (format != ForeignFormat::kTokens) return format;
+    } catch (const Error& error) {
+      if (error.code() != ErrorCode::kBadInput) throw;
+    }
+  }
+  return ForeignFormat::kTokens;
+}
+
+void ReadToTheEnd(const std::string& path, const ImportOptions& import) {
+  DocumentPiece piece;
+  if (import.format == ForeignFormat::kTokens) {
+    TokenStreamReader stream(DecompressIfNeeded(OpenSource(path)));
+    while (stream.Next(&piece)) ThrowIfStopped();
+    return;
+  }
+  ForeignDocuments documents({path}, *import.format, import);
+  while (documents.Next(&piece)) {
+  }
+}
+
+}  // namespace
+
+SoundInputs FindSoundInputs(const std::vector<std::string>& inputs, const ImportOptions& import) {
+  const bool foreign = import.format.value_or(ForeignFormat::kTokens) != ForeignFormat::kTokens;
+  const std::vector<std::string> paths = foreign ? inputs : WithStreamsOfFolders(inputs);
+  for (const std::string& path : paths) {
+    if (std::filesystem::is_regular_file(path)) continue;
+    throw Error(ErrorCode::kUsage, path == "-" ? "standard input" : path,
+                "is no file, and --on-error skip reads every input twice", "", "save it to a file");
+  }
+  ImportOptions checked = import;
+  checked.format = FormatOfAll(paths, import);
+  SoundInputs sound;
+  for (const std::string& path : paths) {
+    try {
+      ReadToTheEnd(path, checked);
+      sound.paths.push_back(path);
+    } catch (const Error& error) {
+      if (error.code() != ErrorCode::kBadInput) throw;
+      sound.corrupt.push_back(error.what());
+    }
+  }
+  if (sound.paths.empty()) {
+    throw Error(ErrorCode::kBadInput, FormatNumberOf(paths.size(), "input"),
+                "cannot be read; the first: " + sound.corrupt.front());
+  }
+  return sound;
+}
+
+}  // namespace trainwright
