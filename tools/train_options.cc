@@ -267,7 +267,10 @@ void DefineReportOptions(CLI::App& app, TrainSettings* settings) {
       ->type_name("DIR")
       ->group(group);
   app.add_option("--cache-dir", settings->cache_dir,
-                 "where --data - keeps the shards in a nameless file (default: $TMPDIR, or /var/tmp)")
+                 "folder on a fast disk that shards of another file system are copied to, for this run and "
+                 "later ones; "
+                 "and where --data - keeps its shards in a nameless file (default: no copies; $TMPDIR, or "
+                 "/var/tmp)")
       ->type_name("DIR")
       ->group(group);
 }

@@ -30,7 +30,7 @@ struct TrainSettings {
   bool resume = false;
   bool allow_data_change = false;
   std::string branch_from;  ///< a checkpoint that a new run begins with: RUN or RUN@STEP; empty: none
-  std::string cache_dir;    ///< where a piped data set is kept; empty: $TMPDIR or /var/tmp
+  std::string cache_dir;    ///< of copies of the data; empty: of piped data alone, in $TMPDIR or /var/tmp
   std::vector<std::string> eval_data;  ///< shard sets to evaluate on, together; empty: none
   std::string eval_split;  ///< as ParseDocumentSplit takes it: held out of the data; empty: nothing
   std::optional<uint64_t> eval_split_seed;  ///< absent: 0

@@ -10,6 +10,7 @@
 #include "lib/base/log.h"
 #include "lib/base/units.h"
 #include "lib/io/byte_source.h"
+#include "lib/loading/cached_shard_set.h"
 #include "lib/loading/joined_shard_set.h"
 #include "lib/loading/mixture_weights.h"
 #include "lib/loading/sample_caps.h"
@@ -31,7 +32,7 @@ std::unique_ptr<ShardSet> OpenShards(const TrainSettings& settings, const std::s
   if (!fs::exists(path)) {
     throw Error(ErrorCode::kIo, path, std::string("no such shards (") + flag + ")", "", kMakeShardsHint);
   }
-  return ShardSet::Open(path);
+  return settings.cache_dir.empty() ? ShardSet::Open(path) : OpenCachedShardSet(path, settings.cache_dir);
 }
 
 std::vector<NamedShardSet> OpenSets(const TrainSettings& settings, const std::vector<std::string>& paths,

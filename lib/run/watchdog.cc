@@ -77,7 +77,7 @@ std::optional<std::string> DataWaitMonitor::Observe(int64_t step, double step_ti
   silent_until_step_ = step + kSilenceSteps;
   return "waiting for data took " + FormatFixed(100 * share, 0) + " % of the time of the last " +
          std::to_string(kWindow) +
-         " steps; more --workers or a larger --prefetch may help, or faster storage";
+         " steps; more --workers or a larger --prefetch may help, or faster storage (--cache-dir)";
 }
 
 std::optional<std::string> GpuUseMonitor::Observe(int64_t step, double share) {

@@ -1,0 +1,109 @@
+#include "lib/loading/cached_shard_set.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <chrono>
+#include <filesystem>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "lib/base/error.h"
+#include "lib/base/log.h"
+#include "lib/base/signals.h"
+#include "lib/base/units.h"
+#include "lib/io/byte_sink.h"
+#include "lib/io/byte_source.h"
+#include "lib/io/descriptor.h"
+
+namespace trainwright {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr size_t kCopyBytes = 1 << 20;
+constexpr uint64_t kMaxManifestBytes = uint64_t{1} << 30;
+
+dev_t FileSystemOf(const std::string& path) {
+  struct stat info;
+  if (stat(path.c_str(), &info) != 0) throw SystemError(path, "open", errno);
+  return info.st_dev;
+}
+
+/// The files whose bytes, one after the other, are the set's as a file.
+std::vector<std::string> FilesOf(const std::string& path) {
+  if (!fs::is_directory(path)) return {path};
+  const std::string manifest = path + "/" + kManifestName;
+  std::vector<std::string> files;
+  for (const ManifestEntry& entry :
+       DecodeManifest(std::string(AsText(ReadWholeFile(manifest, kMaxManifestBytes))), manifest)) {
+    files.push_back(path + "/" + entry.file_name);
+  }
+  return files;
+}
+
+/// Has the copy to itself until it is destroyed. Where locks do not work, nobody waits, and the last of
+/// several equal copies stays.
+class CopyLock {
+ public:
+  explicit CopyLock(const std::string& path) {
+    fd_ = open(path.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0666);
+    if (fd_ < 0) throw SystemError(path, "create", errno);
+    try {
+      for (bool said = false; TryToLock(fd_) == LockOutcome::kHeldByAnother;) {
+        if (!std::exchange(said, true)) LogInfo("waiting for another process that copies shards to " + path);
+        ThrowIfStopped();
+        std::this_thread::sleep_for(std::chrono::milliseconds(50));
+      }
+    } catch (...) {
+      close(fd_);
+      throw;
+    }
+  }
+  ~CopyLock() { close(fd_); }
+  CopyLock(const CopyLock&) = delete;
+  CopyLock& operator=(const CopyLock&) = delete;
+
+ private:
+  int fd_;
+};
+
+void CopyTo(const std::string& path, const std::vector<std::string>& files) {
+  RemoveStaleTemporariesOf(path);
+  AtomicFileSink sink(path);
+  std::vector<uint8_t> buffer(kCopyBytes);
+  for (const std::string& file : files) {
+    const std::unique_ptr<ByteSource> source = OpenSource(file);
+    while (const size_t count = source->Read(buffer.data(), buffer.size())) {
+      ThrowIfStopped();
+      sink.Write({buffer.data(), count});
+    }
+  }
+  sink.Commit();
+  LogInfo("copied " + FormatBytes(sink.size_bytes()) + " of shards to " + path);
+}
+
+}  // namespace
+
+std::unique_ptr<ShardSet> OpenCachedShardSet(const std::string& path, const std::string& folder,
+                                             bool copies_always) {
+  std::unique_ptr<ShardSet> set = ShardSet::Open(path);
+  const bool is_there = FileSystemOf(path) == FileSystemOf(folder);
+  if (is_there && !copies_always) return set;
+  const std::string copy = folder + "/trainwright-" + HexEncode(set->content_sha256()).substr(0, 16) + ".tws";
+  if (!fs::exists(copy)) {
+    const CopyLock lock(folder + "/.trainwright-copy.lock");
+    if (!fs::exists(copy)) CopyTo(copy, FilesOf(path));
+  }
+  std::unique_ptr<ShardSet> copied = ShardSet::Open(copy);
+  if (copied->content_sha256() != set->content_sha256()) {
+    throw Error(ErrorCode::kBadInput, copy, "is not the copy of " + path + " that its name promises", "",
+                "delete it; it is copied again");
+  }
+  return copied;
+}
+
+}  // namespace trainwright
