@@ -32,7 +32,7 @@ complete -c train -l delete-after-copy -d 'Delete a checkpoint once its copy is 
 complete -c train -l log-every -x -d 'Steps between step records in metrics.jsonl (default: 1 on a CPU; 10 on a GPU, where reading a steps numbers waits for the GPU)'
 complete -c train -l profile -x -d 'Time the parts of N optimizer steps after the first two: a trace in profile/trace.json of the run, a table at the end'
 complete -c train -l report -x -a '(__fish_complete_directories)' -d 'Make report.svg, report.html and training_metrics.json of a run directory again from its metrics.jsonl, and nothing else'
-complete -c train -l cache-dir -x -a '(__fish_complete_directories)' -d 'Where --data - keeps the shards in a nameless file (default: TMPDIR, or /var/tmp)'
+complete -c train -l cache-dir -x -a '(__fish_complete_directories)' -d 'Folder on a fast disk that shards of another file system are copied to, for this run and later ones'
 complete -c train -l model -x -d 'llama-1m, llama-5m, llama-15m, llama-60m, llama-125m, llama-350m, llama-1b (parameters besides embeddings)'
 complete -c train -l init -x -d 'Start a new run from the weights and the shape of this model: a folder of Hugging Face transformers, a checkpoint, or a run directory'
 complete -c train -l lora -x -d 'Train low-rank adapters of this rank and nothing else, see ADAPTERS'

@@ -49,12 +49,14 @@ std::vector<std::string> FilesOf(const std::string& path) {
 /// several equal copies stays.
 class CopyLock {
  public:
-  explicit CopyLock(const std::string& path) {
+  explicit CopyLock(const std::string& folder) {
+    const std::string path = folder + "/.trainwright-copy.lock";
     fd_ = open(path.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0666);
     if (fd_ < 0) throw SystemError(path, "create", errno);
     try {
       for (bool said = false; TryToLock(fd_) == LockOutcome::kHeldByAnother;) {
-        if (!std::exchange(said, true)) LogInfo("waiting for another process that copies shards to " + path);
+        if (!std::exchange(said, true))
+          LogInfo("waiting for another process that copies shards to " + folder);
         ThrowIfStopped();
         std::this_thread::sleep_for(std::chrono::milliseconds(50));
       }
@@ -95,7 +97,7 @@ std::unique_ptr<ShardSet> OpenCachedShardSet(const std::string& path, const std:
   if (is_there && !copies_always) return set;
   const std::string copy = folder + "/trainwright-" + HexEncode(set->content_sha256()).substr(0, 16) + ".tws";
   if (!fs::exists(copy)) {
-    const CopyLock lock(folder + "/.trainwright-copy.lock");
+    const CopyLock lock(folder);
     if (!fs::exists(copy)) CopyTo(copy, FilesOf(path));
   }
   std::unique_ptr<ShardSet> copied = ShardSet::Open(copy);

@@ -37,7 +37,7 @@ class CachedShardSetTest : public testing::Test {
     MemorySink sink;
     TokenStreamWriter writer(&sink,
                              {.tokenizer = LoadTokenizer("bytes")->identity(), .provenance_json = "{}"});
-    for (uint32_t document = 0; document < 200; ++document) {
+    for (uint32_t document = 0; document < 300; ++document) {
       const std::vector<uint32_t> tokens(1000 + document, letter + document % 20);
       writer.Write({.tokens = tokens, .source_bytes = tokens.size()});
     }
@@ -71,7 +71,7 @@ class CachedShardSetTest : public testing::Test {
 
 TEST_F(CachedShardSetTest, ACopyHoldsTheChunksAndServesLaterRunsWithoutTheOriginalsFrames) {
   const std::unique_ptr<ShardSet> original = ShardSet::Open(folder_.path("slow"));
-  ASSERT_GT(original->shards().size(), 2u);
+  ASSERT_GT(original->shards().size(), 1u);
   const std::unique_ptr<ShardSet> copy = Open();
   ASSERT_EQ(Copies().size(), 1u);
   EXPECT_EQ(copy->parts().front().name, Copies()[0]);
