@@ -8,6 +8,7 @@
 
 #include "lib/bench/claims.h"
 #include "lib/bench/guide_models.h"
+#include "lib/bench/system_claims.h"
 #include "tests/support/support.h"
 
 namespace trainwright {
@@ -220,7 +221,10 @@ TEST(BenchToolTest, RunsOfTheGuidesSizesAreSuchAsTrainTakes) {
       }
     }
   }
-  ASSERT_GE(runs.size(), 12u);
+  for (const SuiteCase& suite_case : RefocusedClaims().suite) {
+    runs.insert(WithGuideModels(suite_case.guide, folder.path()) + " " + suite_case.flags);
+  }
+  ASSERT_GE(runs.size(), 24u);
   for (const std::string& flags : runs) {
     const ProcessResult run =
         RunShell("cd " + folder.path() + " && train --data ids --steps 4 --print-config " + flags);
