@@ -1,6 +1,7 @@
 #include <unistd.h>
 
 #include <exception>
+#include <utility>
 
 #include "lib/base/error.h"
 #include "lib/bench/bench_job.h"
@@ -57,7 +58,22 @@ void WriteReport(const BenchOptions& options, const BenchResult& result) {
                       AsBytes(svg ? RenderBenchSvg(result, 0) : RenderBenchHtml(result, options.by)));
 }
 
+void CheckClaimOptions(const BenchOptions& options) {
+  if (options.claims.empty()) {
+    if (options.claims_size == ClaimScale::kSmall) return;
+    throw Error(ErrorCode::kUsage, "--claims-size", "is of --claims, and that is not given");
+  }
+  const std::pair<const char*, bool> others[] = {{"--before", !options.before.empty()},
+                                                 {"--after", !options.after.empty()},
+                                                 {"--stages", !options.stages.empty()},
+                                                 {"--metric", !options.metrics.empty()}};
+  for (const auto& [flag, given] : others) {
+    if (given) throw Error(ErrorCode::kUsage, flag, "has no meaning with --claims, which has its own runs");
+  }
+}
+
 int Run(const BenchOptions& options, ToolRun* run) {
+  CheckClaimOptions(options);
   if (!options.claims.empty()) {
     const ClaimsResult claims =
         CheckClaims(options.claims, options.claims_size, options.budget_s / 3, run->common.progress);

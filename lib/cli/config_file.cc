@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
+#include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <sstream>
@@ -89,6 +90,8 @@ std::string PlaceOf(const ConfigEntry& entry, const std::string& path) {
 }
 
 std::string ReadConfigText(const std::string& path) {
+  std::error_code ignored;
+  if (std::filesystem::is_directory(path, ignored)) throw SystemError(path, "open", EISDIR);
   std::ifstream file(path, std::ios::binary);
   std::ostringstream content;
   // An empty file sets the failbit of the stream that it is copied to, which is no failure here.

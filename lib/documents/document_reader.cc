@@ -134,9 +134,9 @@ bool DocumentReader::OpenNext() {
     return true;
   }
   source_ = OpenRecordRange(input, &stored_bytes_read_, hashes_.stored ? &*hashes_.stored : nullptr);
-  skipped_bytes_ = input.begin;
+  skipped_bytes_ = input.first_record > 0 ? 0 : input.begin;  // records are counted from there
   format_ = input.format;
-  records_done_ = 0;
+  records_done_ = input.first_record > 0 ? input.first_record - 1 : 0;
   first_read_ = true;
   carry_.clear();
   dropping_ = false;

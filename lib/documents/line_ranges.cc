@@ -149,6 +149,7 @@ std::vector<DocumentInput> LinesOf(const DocumentInput& input, const std::vector
       throw TooFewLines(input, scanner.lines(), range);
     }
     part.end = open ? UINT64_MAX : line_behind;
+    part.first_record = range.first;
     parts.push_back(std::move(part));
   }
   return parts;

@@ -132,7 +132,7 @@ bool IsWhole(const StreamEntry& entry, const std::string& path) {
   return hash.Digest() == entry.hash;
 }
 
-std::vector<std::string> StreamsOfFolder(const std::string& name) {
+std::vector<StreamEntry> EntriesOfFolder(const std::string& name) {
   const std::string folder = WithoutLastSlash(name);
   const std::string manifest = folder + "/" + kManifestName;
   const bool unfinished = fs::exists(folder + "/" + kStreamJournalName);
@@ -143,8 +143,13 @@ std::vector<std::string> StreamsOfFolder(const std::string& name) {
                 "", kGoesOn);
   }
   const std::vector<uint8_t> text = ReadWholeFile(manifest);
+  return DecodeStreamManifest(std::string(AsText(text)), manifest);
+}
+
+std::vector<std::string> StreamsOfFolder(const std::string& name) {
+  const std::string folder = WithoutLastSlash(name);
   std::vector<std::string> paths;
-  for (const StreamEntry& entry : DecodeStreamManifest(std::string(AsText(text)), manifest)) {
+  for (const StreamEntry& entry : EntriesOfFolder(folder)) {
     paths.push_back(folder + "/" + entry.file_name);
     if (!LooksLike(entry, paths.back())) {
       throw Error(ErrorCode::kBadInput, paths.back(),

@@ -47,6 +47,9 @@ bool LooksLike(const StreamEntry& entry, const std::string& path);
 /// \throws Error{kIo, kInterrupted, kTerminated}
 bool IsWhole(const StreamEntry& entry, const std::string& path);
 
+/// What the manifest of a finished folder names, in order; the streams are not looked at.
+/// \throws Error{kBadInput} for a folder that is not finished; Error{kIo}
+std::vector<StreamEntry> EntriesOfFolder(const std::string& folder);
 /// The streams of a finished folder, in order.
 /// \throws Error{kBadInput} for a folder that is not finished or lacks a stream; Error{kIo}
 std::vector<std::string> StreamsOfFolder(const std::string& folder);

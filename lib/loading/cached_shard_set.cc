@@ -25,6 +25,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr size_t kCopyBytes = 1 << 20;
+constexpr char kPrefix[] = "trainwright-";
 constexpr uint64_t kMaxManifestBytes = uint64_t{1} << 30;
 
 dev_t FileSystemOf(const std::string& path) {
@@ -49,10 +50,10 @@ std::vector<std::string> FilesOf(const std::string& path) {
 /// several equal copies stays.
 class CopyLock {
  public:
+  /// The folder itself is locked: users who share it need not share a file in it.
   explicit CopyLock(const std::string& folder) {
-    const std::string path = folder + "/.trainwright-copy.lock";
-    fd_ = open(path.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0666);
-    if (fd_ < 0) throw SystemError(path, "create", errno);
+    fd_ = open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd_ < 0) throw SystemError(folder, "open", errno);
     try {
       for (bool said = false; TryToLock(fd_) == LockOutcome::kHeldByAnother;) {
         if (!std::exchange(said, true))
@@ -74,7 +75,8 @@ class CopyLock {
 };
 
 void CopyTo(const std::string& path, const std::vector<std::string>& files) {
-  RemoveStaleTemporariesOf(path);
+  RemoveStaleTemporaries(fs::path(path).parent_path(),
+                         [](const std::string& name) { return name.starts_with(kPrefix); });
   AtomicFileSink sink(path);
   std::vector<uint8_t> buffer(kCopyBytes);
   for (const std::string& file : files) {
@@ -88,24 +90,41 @@ void CopyTo(const std::string& path, const std::vector<std::string>& files) {
   LogInfo("copied " + FormatBytes(sink.size_bytes()) + " of shards to " + path);
 }
 
+void MakeFolder(const std::string& folder) {
+  std::error_code error;
+  fs::create_directories(folder, error);
+  if (error || !fs::is_directory(folder)) {
+    throw Error(ErrorCode::kIo, folder, "is not a folder, and cannot be made one", "", "see --cache-dir");
+  }
+}
+
+/// \returns null where there is no copy, or a damaged one, which is to be made again
+std::unique_ptr<ShardSet> OpenCopy(const std::string& copy, const ShardSet& original) {
+  if (!fs::exists(copy)) return nullptr;
+  try {
+    std::unique_ptr<ShardSet> opened = ShardSet::Open(copy);
+    if (opened->content_sha256() == original.content_sha256()) return opened;
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::kBadInput) throw;
+  }
+  LogWarning(copy + " is damaged: it is copied again");
+  return nullptr;
+}
+
 }  // namespace
 
 std::unique_ptr<ShardSet> OpenCachedShardSet(const std::string& path, const std::string& folder,
                                              bool copies_always) {
   std::unique_ptr<ShardSet> set = ShardSet::Open(path);
+  MakeFolder(folder);
   const bool is_there = FileSystemOf(path) == FileSystemOf(folder);
   if (is_there && !copies_always) return set;
-  const std::string copy = folder + "/trainwright-" + HexEncode(set->content_sha256()).substr(0, 16) + ".tws";
-  if (!fs::exists(copy)) {
-    const CopyLock lock(folder);
-    if (!fs::exists(copy)) CopyTo(copy, FilesOf(path));
-  }
-  std::unique_ptr<ShardSet> copied = ShardSet::Open(copy);
-  if (copied->content_sha256() != set->content_sha256()) {
-    throw Error(ErrorCode::kBadInput, copy, "is not the copy of " + path + " that its name promises", "",
-                "delete it; it is copied again");
-  }
-  return copied;
+  const std::string copy = folder + "/" + kPrefix + HexEncode(set->content_sha256()).substr(0, 16) + ".tws";
+  if (std::unique_ptr<ShardSet> copied = OpenCopy(copy, *set)) return copied;
+  const CopyLock lock(folder);
+  if (std::unique_ptr<ShardSet> copied = OpenCopy(copy, *set)) return copied;
+  CopyTo(copy, FilesOf(path));
+  return ShardSet::Open(copy);
 }
 
 }  // namespace trainwright

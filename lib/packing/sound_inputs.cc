@@ -38,11 +38,37 @@ void ReadToTheEnd(const std::string& path, const ImportOptions& import) {
   }
 }
 
+/// The inputs with the streams of a folder in its place, which may be damaged. A folder without a manifest
+/// that names them counts as one corrupt input.
+std::vector<std::string> FilesOf(const std::vector<std::string>& inputs, std::vector<std::string>* corrupt) {
+  std::vector<std::string> files;
+  for (const std::string& path : inputs) {
+    if (path == "-" || !std::filesystem::is_directory(path)) {
+      files.push_back(path);
+      continue;
+    }
+    try {
+      for (const StreamEntry& entry : EntriesOfFolder(path)) {
+        if (std::string file = path + "/" + entry.file_name; std::filesystem::exists(file)) {
+          files.push_back(std::move(file));
+        } else {
+          corrupt->push_back(file + ": is missing");
+        }
+      }
+    } catch (const Error& error) {
+      if (error.code() != ErrorCode::kBadInput) throw;
+      corrupt->push_back(error.what());
+    }
+  }
+  return files;
+}
+
 }  // namespace
 
 SoundInputs FindSoundInputs(const std::vector<std::string>& inputs, const ImportOptions& import) {
   const bool foreign = import.format.value_or(ForeignFormat::kTokens) != ForeignFormat::kTokens;
-  const std::vector<std::string> paths = foreign ? inputs : WithStreamsOfFolders(inputs);
+  SoundInputs sound;
+  const std::vector<std::string> paths = foreign ? inputs : FilesOf(inputs, &sound.corrupt);
   for (const std::string& path : paths) {
     if (std::filesystem::is_regular_file(path)) continue;
     throw Error(ErrorCode::kUsage, path == "-" ? "standard input" : path,
@@ -50,7 +76,6 @@ SoundInputs FindSoundInputs(const std::vector<std::string>& inputs, const Import
   }
   ImportOptions checked = import;
   checked.format = FormatOfAll(paths, import);
-  SoundInputs sound;
   for (const std::string& path : paths) {
     try {
       ReadToTheEnd(path, checked);
@@ -61,7 +86,7 @@ SoundInputs FindSoundInputs(const std::vector<std::string>& inputs, const Import
     }
   }
   if (sound.paths.empty()) {
-    throw Error(ErrorCode::kBadInput, FormatNumberOf(paths.size(), "input"),
+    throw Error(ErrorCode::kBadInput, FormatNumberOf(sound.corrupt.size(), "input"),
                 "cannot be read; the first: " + sound.corrupt.front());
   }
   return sound;

@@ -123,14 +123,27 @@ void TakeSplit(const ForeignKey& key, ForeignFile* file) {
   if (key.value->get<double>() > 0) file->Give(key, "eval-split", file->TextOf(key));
 }
 
+/// Whether a key of data sets names plain text, all of which is predicted.
+bool IsText(const ForeignKey& key) {
+  const json& sets = *key.value;
+  return key.name == "pretraining_dataset" ||
+         (sets.is_array() && !sets.empty() && std::all_of(sets.begin(), sets.end(), [](const json& set) {
+            return set.is_object() && set.contains("type") && set["type"] == "completion";
+          }));
+}
+
+/// Answers alone are predicted without it here, too, and of text there are none.
+void TakeTrainOnInputs(const ForeignKey& key, ForeignFile* file) {
+  if (!BooleanOf(key, *file)) return;
+  for (const char* const name : {"datasets", "pretraining_dataset"}) {
+    if (const auto data = file->Find(name); data && IsText(*data)) return file->Ignore(key);
+  }
+  file->Give(key, "loss-on", "all");
+}
+
 void TakeData(const ForeignKey& key, ForeignFile* file) {
   const auto length = file->Find("sequence_len");
-  const json& sets = *key.value;
-  const bool is_text =
-      key.name == "pretraining_dataset" ||
-      (sets.is_array() && !sets.empty() && std::all_of(sets.begin(), sets.end(), [](const json& set) {
-         return set.is_object() && set.contains("type") && set["type"] == "completion";
-       }));
+  const bool is_text = IsText(key);
   TellOfData(key, is_text ? RecordKind::kLm : RecordKind::kSft, length ? file->TextOf(*length) : "", file);
 }
 
@@ -153,7 +166,7 @@ ForeignRules StepRules() {
           {"sequence_len", WholeFor("seq")},
           {"sample_packing", SwitchFor("packing", "on", "off")},
           {"group_by_length", SwitchFor("group-by-length", "true", "false")},
-          {"train_on_inputs", SwitchFor("loss-on", "all", "assistant")},
+          {"train_on_inputs", TakeTrainOnInputs},
           {"learning_rate", NumberFor("lr")},
           {"lr_scheduler", WordFor("schedule",
                                    {{"cosine", "cosine"},
@@ -162,7 +175,7 @@ ForeignRules StepRules() {
                                     {"constant_with_warmup", "constant"}},
                                    "SCHEDULES in train(1) has those that there are: leave it out, and give "
                                    "--schedule")},
-          {"cosine_min_lr_ratio", NumberFor("min-lr-ratio")},
+          {"cosine_min_lr_ratio", CheckNumber()},
           {"cosine_constant_lr_ratio", CheckNumber()},
           {"warmup_steps", CheckNumber()},
           {"warmup_ratio", CheckNumber()},
@@ -413,8 +426,7 @@ void FinishLength(ForeignFile* file) {
   }
   const auto samples = file->Find("batch_size"), batch = file->Find("micro_batch_size");
   if (!samples) return;
-  if (!batch) throw file->Refusal(*samples, "needs micro_batch_size: it is the samples of a step");
-  const auto accum = samples->value->get<int64_t>() / batch->value->get<int64_t>();
+  const auto accum = samples->value->get<int64_t>() / (batch ? batch->value->get<int64_t>() : 1);
   file->Give(*samples, "accum", std::to_string(std::max<int64_t>(accum, 1)));
 }
 
@@ -435,6 +447,13 @@ void FinishSchedule(ForeignFile* file) {
     if (ratio) file->Tell(*ratio, "warmup_steps overrides it");
   } else if (ratio) {
     NumberFor("warmup-ratio")(*ratio, file);
+  }
+  if (const auto least = file->Find("cosine_min_lr_ratio"); IsSaid(least)) {
+    if (schedule && *schedule->value != "cosine") {
+      file->Tell(*least, "has no effect: lr_scheduler is not cosine");
+    } else {
+      NumberFor("min-lr-ratio")(*least, file);
+    }
   }
   const auto constant = file->Find("cosine_constant_lr_ratio");
   if (IsSaid(constant) && IsSaid(file->Find("cosine_min_lr_ratio"))) {
@@ -468,14 +487,25 @@ void FinishPrecision(ForeignFile* file) {
   }
 }
 
-void GiveTargets(ForeignFile* file) {
+/// Without either key peft takes these of the families that train shares with it.
+constexpr char kPeftTargets[] = "q_proj,v_proj";
+
+void GiveTargets(const ForeignKey& adapter, ForeignFile* file) {
   const auto linear = file->Find("lora_target_linear"), modules = file->Find("lora_target_modules");
   if (IsTrue(linear)) {
     file->Give(*linear, "lora-targets", "all-linear");
+    if (modules && !modules->value->empty()) {
+      file->Tell(*modules,
+                 "lora_target_linear overrides it: linear layers get adapters, embeddings and the "
+                 "head do not");
+    }
   } else if (modules && modules->value->is_string() && *modules->value != "all-linear") {
     throw file->Refusal(*modules, "is a pattern", "write a list of names, or lora_target_linear: true");
   } else if (modules && !modules->value->empty()) {
     ListFor("lora-targets")(*modules, file);
+  } else {
+    file->Give(adapter, "lora-targets", kPeftTargets);
+    file->Tell(adapter, std::string("names no matrices: ") + kPeftTargets + ", as peft takes them");
   }
 }
 
@@ -503,7 +533,7 @@ void FinishAdapter(ForeignFile* file) {
   if (!IsSaid(rank)) throw file->Refusal(*adapter, "needs lora_r");
   WholeFor("lora")(*rank, file);
   if (alpha) NumberFor("lora-alpha")(*alpha, file);
-  GiveTargets(file);
+  GiveTargets(*adapter, file);
 }
 
 }  // namespace
@@ -531,10 +561,15 @@ const RecipeProgram& AxolotlProgram() {
           [](ForeignFile* file) {
             FinishLength(file);
             FinishSchedule(file);
+            if (!file->Find("learning_rate")) {
+              file->Refuse(*file->Find("base_model"), "lr", "comes without learning_rate",
+                           "add it, or give --lr");
+            }
             FinishPrecision(file);
             FinishAdapter(file);
           },
       .defaults = {{"epochs", "1"},
+                   {"batch", "1"},
                    {"accum", "1"},
                    {"seq", "512"},
                    {"packing", "off"},

@@ -64,7 +64,8 @@ std::string Joined(const std::vector<std::string>& texts, const std::string& bet
 
 bool IsOff(const json& value) {
   if (value.is_array()) return value.empty();
-  if (!value.is_object()) return value == false || value.is_null() || value == "auto" || value == "";
+  if (!value.is_object())
+    return value == false || value.is_null() || value == "auto" || value == "" || value == 0;
   if (value.contains("enabled") && value["enabled"] == false) return true;
   return std::all_of(value.begin(), value.end(), IsOff);
 }

@@ -262,8 +262,16 @@ void FinishAdapter(ForeignFile* file) {
 
 void FinishData(ForeignFile* file) {
   if (const auto packed = file->Find("dataset.packed")) SwitchFor("packing", "on", "off")(*packed, file);
-  if (const auto all = file->Find("dataset.train_on_input"))
-    SwitchFor("loss-on", "all", "assistant")(*all, file);
+  const auto all = file->Find("dataset.train_on_input"), component = file->Find("dataset._component_");
+  const std::string builder = component ? NameOf(SingleTextOf(*component, *file)) : "";
+  // Text has no answers that could be predicted alone.
+  if (builder.starts_with("text_completion")) return;
+  if (all) {
+    if (BooleanOf(*all, *file)) file->Give(*all, "loss-on", "all");
+  } else if (builder.starts_with("alpaca")) {
+    file->Give(*component, "loss-on", "all");
+    file->Tell(*component, "predicts the inputs, too, unless train_on_input is false: --loss-on all");
+  }
 }
 
 }  // namespace
@@ -301,7 +309,9 @@ const RecipeProgram& TorchtuneProgram() {
                    {"beta2", "0.999"},
                    {"adam-eps", "1e-8"},
                    {"clip", "0"},
-                   {"save-every", "epoch"}},
+                   {"lr", "1e-3"},
+                   {"save-every", "epoch"},
+                   {"keep", "0"}},
       .section = "TORCHTUNE FILES"};
   return program;
 }

@@ -32,7 +32,9 @@ std::unique_ptr<ShardSet> OpenShards(const TrainSettings& settings, const std::s
   if (!fs::exists(path)) {
     throw Error(ErrorCode::kIo, path, std::string("no such shards (") + flag + ")", "", kMakeShardsHint);
   }
-  return settings.cache_dir.empty() ? ShardSet::Open(path) : OpenCachedShardSet(path, settings.cache_dir);
+  // What only looks ahead copies nothing.
+  if (settings.cache_dir.empty() || settings.dry_run || settings.explain) return ShardSet::Open(path);
+  return OpenCachedShardSet(path, settings.cache_dir);
 }
 
 std::vector<NamedShardSet> OpenSets(const TrainSettings& settings, const std::vector<std::string>& paths,

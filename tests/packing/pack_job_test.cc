@@ -24,6 +24,7 @@
 #include "lib/base/rng.h"
 #include "lib/base/signals.h"
 #include "lib/formats/shard_set.h"
+#include "lib/formats/token_stream_set.h"
 #include "lib/io/byte_source.h"
 #include "lib/packing/shard_folder_writer.h"
 #include "lib/packing/shard_inspection.h"
@@ -810,6 +811,24 @@ TEST(PackJobTest, SkippedFilesLeaveTheBytesOfTheSoundOnesAlone) {
   const PackReport report = Pack(options);
   EXPECT_EQ(report.files, 2u);
   EXPECT_EQ(report.files_skipped, 3u);
+  EXPECT_EQ(ReadFile(folder.path() + "/skipped.tws"), ReadFile(folder.path() + "/expected.tws"));
+
+  // Of a folder of streams, too, whose manifest does not save what is cut.
+  std::filesystem::create_directory(folder.path() + "/set");
+  std::vector<StreamEntry> entries;
+  for (size_t i = 0; i < 3; ++i) {
+    const std::string name = StreamFileName(i, std::string(64, 'a' + static_cast<char>(i)));
+    WriteFile(folder.path() + "/set/" + name, i == 1 ? sound[i].substr(0, 100) : sound[i]);
+    entries.push_back({.file_name = name,
+                       .size_bytes = sound[i].size(),
+                       .key = std::string(64, 'a'),
+                       .counts = {{"documents", 1}, {"tokens", 1}, {"source_bytes", 1}}});
+  }
+  WriteFile(folder.path() + "/set/MANIFEST.json", EncodeStreamManifest(entries));
+  options.inputs = {folder.path() + "/set"};
+  const PackReport of_folder = Pack(options);
+  EXPECT_EQ(of_folder.files, 2u);
+  EXPECT_EQ(of_folder.files_skipped, 1u);
   EXPECT_EQ(ReadFile(folder.path() + "/skipped.tws"), ReadFile(folder.path() + "/expected.tws"));
 
   options.inputs = {folder.path() + "/cut.tok", folder.path() + "/empty.tok"};

@@ -116,6 +116,7 @@ TEST(RecipeConfigTest, AFileOfTorchtuneBecomesTheOptionsThatMeanTheSame) {
                                       {"seq", "1024"},
                                       {"init", "models/small"},
                                       {"packing", "on"},
+                                      {"loss-on", "all"},
                                       {"seed", "7"},
                                       {"batch", "4"},
                                       {"optimizer", "adamw"},
@@ -131,6 +132,7 @@ TEST(RecipeConfigTest, AFileOfTorchtuneBecomesTheOptionsThatMeanTheSame) {
                                       {"offload", "no"}}));
   EXPECT_THAT(file.notices,
               ElementsAre(HasSubstr("'checkpointer.checkpoint_dir'"), HasSubstr("'dataset'"),
+                          HasSubstr("'dataset._component_': predicts the inputs, too"),
                           AllOf(HasSubstr("without effect here: "), HasSubstr(", profiler, "))));
   EXPECT_THAT(file.defaults, AllOf(Contains(Pair("clip", "0")), Contains(Pair("schedule", "constant"))));
 }
@@ -172,6 +174,32 @@ TEST(RecipeConfigTest, KeysOfTorchtuneThatBelongTogetherAreOneOption) {
               AllOf(Contains(Pair("packing", "on")), Contains(Pair("loss-on", "all"))));
 }
 
+TEST(RecipeConfigTest, WhatAFileLeavesOutIsWhatItsProgramDoesWithoutIt) {
+  // Which tokens are predicted: axolotl's answers alone, torchtune's of alpaca everything.
+  EXPECT_EQ(OfAxolotl("train_on_inputs: false").count("loss-on"), 0u);
+  EXPECT_THAT(OfAxolotl("train_on_inputs: true"), Contains(Pair("loss-on", "all")));
+  EXPECT_EQ(OfAxolotl("train_on_inputs: true\ndatasets: [{path: x, type: completion}]").count("loss-on"), 0u);
+  EXPECT_THAT(OfTorchtune("dataset: {_component_: torchtune.datasets.alpaca_cleaned_dataset}"),
+              Contains(Pair("loss-on", "all")));
+  EXPECT_EQ(OfTorchtune("dataset: {_component_: torchtune.datasets.alpaca_dataset, train_on_input: false}")
+                .count("loss-on"),
+            0u);
+  EXPECT_EQ(
+      OfTorchtune("dataset: {_component_: torchtune.datasets.text_completion_dataset}").count("loss-on"), 0u);
+  // The lowest learning rate is a cosine's.
+  EXPECT_EQ(OfAxolotl("lr_scheduler: linear\ncosine_min_lr_ratio: 0.1").count("min-lr-ratio"), 0u);
+  EXPECT_THAT(OfAxolotl("lr_scheduler: cosine\ncosine_min_lr_ratio: 0.1"),
+              Contains(Pair("min-lr-ratio", "0.1")));
+  // Adapters where no matrix is named are peft's own choice.
+  EXPECT_THAT(OfAxolotl("adapter: lora\nlora_r: 8"), Contains(Pair("lora-targets", "q_proj,v_proj")));
+  EXPECT_THAT(OfAxolotl("neftune_noise_alpha: 0"), Contains(Pair("batch", "2"))) << "0 is off";
+  const OptionsOfFile axolotl = Read("base_model: x\nsequence_len: 8");
+  EXPECT_THAT(axolotl.defaults, Contains(Pair("batch", "1")));
+  ASSERT_EQ(axolotl.refused.size(), 1u);
+  EXPECT_EQ(axolotl.refused[0].first, "lr") << "axolotl requires it";
+  EXPECT_THAT(Read(kTorchtune).defaults, AllOf(Contains(Pair("lr", "1e-3")), Contains(Pair("keep", "0"))));
+}
+
 TEST(RecipeConfigTest, WhatAsksForAnotherResultIsRefusedByNameAndLine) {
   for (const auto& [text, said] : std::vector<std::pair<std::string, std::string>>{
            {kAxolotl + "rl: dpo", "key 'rl' asks for preferences"},
@@ -211,7 +239,7 @@ TEST(RecipeConfigTest, AValueThatAnOptionCanTakeThePlaceOfIsRefusedByThatOption)
   EXPECT_THAT(refused(kAxolotl + "lr_scheduler: rex"), HasSubstr("schedule: "));
   EXPECT_THAT(refused(kAxolotl + "load_in_8bit: true"), HasSubstr("quant: "));
   EXPECT_THAT(refused("optimizer: {_component_: bitsandbytes.optim.AdamW8bit}"), HasSubstr("optimizer: "));
-  EXPECT_EQ(refused(kAxolotl + "optimizer: paged_adamw_32bit"), "");
+  EXPECT_EQ(refused(kAxolotl + "learning_rate: 1e-3\noptimizer: paged_adamw_32bit"), "");
 }
 
 TEST(RecipeConfigTest, ReferencesWithinAFileAreResolved) {

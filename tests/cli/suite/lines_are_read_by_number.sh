@@ -19,6 +19,7 @@ PYTHON
 sed -i '5s/.*/no JSON/' large.jsonl
 pretokenize -q --lines 6-7 large.jsonl -o some.tok
 pretokenize -q --lines 5 large.jsonl -o none.tok 2> messages && exit 1 || test $? = 3
+grep -q 'line 5' messages
 head -n 1000 large.jsonl | gzip > small.jsonl.gz
 pretokenize -q --lines 900-901,1000 small.jsonl.gz -o packed.tok
 sed -n '900,901p;1000p' large.jsonl | pretokenize -q --format jsonl -o expected.tok
