@@ -5,8 +5,8 @@ usage: layers_test.py SOURCE_DIR
 
 Refuses: an include of a layer that the table does not allow; a layer in the table that no include uses; torch headers
 outside the layers marked "torch"; the whole-of-torch headers anywhere; torch in tools/*_options.*; the name of an objective
-or optimizer in a file of lib/ that is not made for it: what differs between them is theirs to say; what changes the process,
-but in the files below; what a main sets its process up with, called by a library; code that runs before main.
+or optimizer in a file of lib/ that is not made for it: what differs between them is theirs to say; generation's caches of
+keys and values in what trains, on whatever way; what changes the process, but in the files below; what a main sets its process up with, called by a library; code that runs before main.
 """
 import pathlib
 import re
@@ -23,6 +23,10 @@ NAMES = {
     "an optimizer": (re.compile(r'\bAdamW(Description|Kind)?\(|\bclass AdamW\b|--optimizer adamw|"adamw"|optim/adamw\.h'),
                      ("lib/optim/", "lib/spec/optimizer_options.h", "lib/spec/built_in_optimizers")),
 }
+# Training keeps no keys and values for later tokens: what it is made of cannot name what does.
+CACHES = {"lib/model/context_cache.h", "lib/model/cached_decoder.h"}
+TRAINS = ("objective", "optim", "memory", "train")
+
 # What changes the process, or the state that libraries keep for the whole of it.
 CHANGES_PROCESS = re.compile(
     r"\b((?:un)?setenv|putenv|clearenv|chdir|fchdir|umask|prctl|setlocale|tzset|locale::global|nice"
@@ -108,6 +112,32 @@ def problems_of_process(relative, text):
         yield f"{relative}: runs before main: that is for a program to say (tools/before_libraries.cc)"
 
 
+def problems_of_caches(source_dir):
+    """Files that train and reach a cache, with the way."""
+    includes = {}
+
+    def included(name):
+        if name not in includes:
+            path = source_dir / name
+            includes[name] = re.findall(r'#\s*include\s*"(lib/[^"]+)"', path.read_text()) if path.exists() else []
+        return includes[name]
+
+    for cache in CACHES:
+        if not (source_dir / cache).exists():
+            yield f"{cache}: is gone; CACHES names it"
+    for path in (path for layer in TRAINS for path in sorted((source_dir / "lib" / layer).rglob("*")) if path.suffix in (".h", ".cc")):
+        start = path.relative_to(source_dir).as_posix()
+        ways, left = {start: start}, [start]
+        while left:
+            name = left.pop()
+            for other in included(name):
+                if other not in ways:
+                    ways[other] = f"{ways[name]} -> {other}"
+                    left.append(other)
+        for cache in sorted(CACHES & ways.keys()):
+            yield f"{ways[cache]}: training keeps no keys and values"
+
+
 def problems_of(source_dir):
     table = read_table(source_dir / "lib/LAYERS")
     files = [p for top in ("lib", "tools") for p in sorted((source_dir / top).rglob("*")) if p.suffix in (".h", ".cc", ".cu", ".cuh")]
@@ -146,6 +176,7 @@ def problems_of(source_dir):
     for layer, (_, allowed) in table.items():
         for other in sorted(allowed - used[layer]):
             yield f"lib/LAYERS: layer {layer} may include layer {other}, and nothing does"
+    yield from problems_of_caches(source_dir)
     if checked == 0:
         yield "no #include was checked: wrong folder?"
 
