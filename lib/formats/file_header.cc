@@ -88,7 +88,7 @@ uint64_t FileHeaderSize(const FileHeaderFormat& format, ByteSpan prefix, const s
   }
   const size_t seen = std::min(prefix.size(), format.magic.size());
   if (!std::equal(prefix.begin(), prefix.begin() + static_cast<ptrdiff_t>(seen), format.magic.begin())) {
-    throw BadInputAt(offset, object, "is not a " + name);
+    throw BadInputAt(offset, object, "is not a " + name, format.hint);
   }
   if (prefix.size() < kFileHeaderPrefixBytes) throw CutShortAt(offset + prefix.size(), object, name);
   ByteParser parser(prefix.subspan(format.magic.size()));

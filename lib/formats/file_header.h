@@ -22,6 +22,7 @@ struct FileHeaderFormat {
   const char* name;             ///< for messages: "token stream"
   uint16_t settings_bytes;      ///< size of the format's own fields in this version
   uint64_t required_flags = 0;  ///< those that this version of the format knows
+  const char* hint = "";        ///< where the magic number is another: what makes such files
 };
 
 struct FileHeader {

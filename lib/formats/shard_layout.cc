@@ -19,7 +19,11 @@ constexpr uint64_t kIdCodesFlag = 1 << 0;
 }  // namespace
 
 const FileHeaderFormat kShardFormat = {
-    {0x89, 'T', 'W', 'S', 0x0D, 0x0A, 0x1A, 0x0A}, "shard", 24, kIdCodesFlag};
+    {0x89, 'T', 'W', 'S', 0x0D, 0x0A, 0x1A, 0x0A},
+    "shard",
+    24,
+    kIdCodesFlag,
+    "shards are made of text and records by pretokenize FILE | pack --chunk 32768 -o shards/"};
 
 namespace {
 
@@ -82,7 +86,9 @@ uint64_t ShardHeaderBytes(ByteSpan head, const std::string& object, uint64_t off
     AppendInteger(&magic, kHeaderFrameMagic);
     const size_t seen = std::min(head.size(), magic.size());
     if (!std::equal(magic.begin(), magic.begin() + static_cast<ptrdiff_t>(seen), head.begin())) {
-      throw BadInputAt(offset, object, "is not a shard");
+      throw BadInputAt(
+          offset, object, "is not a shard",
+          "shards are made of text and records by pretokenize FILE | pack --chunk 32768 -o shards/");
     }
     throw CutShortAt(offset + head.size(), object, "shard");
   }

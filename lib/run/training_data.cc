@@ -169,9 +169,8 @@ SplitCounts TrainingData::CountHeldOut(const DocumentSplit& split, bool masked, 
           std::to_string(counts.documents) + " documents, " +
           FormatCount(static_cast<double>(counts.held_out_tokens)) + " tokens, to evaluate on");
   if (const uint64_t cut = data_->totals().documents_cut; cut > 0) {
-    LogWarning(
-        "--eval-split: pack cut " + std::to_string(cut) +
-        " documents into parts, and parts of one may be on both sides; a longer --chunk keeps them whole");
+    LogWarning("--eval-split: pack cut " + FormatNumberOf(cut, "document") +
+               " into parts, and parts of one may be on both sides; a longer --chunk keeps them whole");
   }
   return counts;
 }

@@ -1,5 +1,6 @@
 #include "lib/tok/tokenizer.h"
 
+#include <cerrno>
 #include <filesystem>
 #include <utility>
 
@@ -53,6 +54,10 @@ std::unique_ptr<Tokenizer> TiktokenTokenizer(std::string content, const std::str
 std::unique_ptr<Tokenizer> LoadTokenizer(const std::string& spec) {
   const std::string path = ResolveSpec(spec);
   if (path == "bytes") return std::make_unique<BytesTokenizer>();
+  if (std::error_code ignored; !std::filesystem::exists(path, ignored)) {
+    throw SystemError(path, "open", ENOENT,
+                      std::string("a model's name is no file, and nothing is downloaded: ") + kTokenizerHint);
+  }
   const std::vector<uint8_t> content = ReadWholeFile(path, kMaxModelBytes);
   if (content.empty()) throw Error(ErrorCode::kBadInput, path, "is empty", "", kTokenizerHint);
   // The first byte of a model is a line feed, and its second may be '{'.

@@ -9,3 +9,10 @@ if grep 'no --tokenizer' err; then exit 1; fi
 printf 'a\0b\n' > binary
 fails 3 'zero byte' pretokenize binary -o d.tokens
 pretokenize -q --format lines binary -o d.tokens
+# A model's name is no file, and text is no shard: messages say what to do.
+echo text > lines.txt
+pretokenize -q --tokenizer gpt2 lines.txt -o none.tok 2> messages && exit 1 || test $? = 4
+grep -q "hint: a model's name is no file, and nothing is downloaded: --tokenizer takes" messages
+echo '{"text": "x"}' > own.jsonl
+pack --info own.jsonl 2> messages && exit 1 || test $? = 3
+grep -q 'hint: .*pretokenize FILE | pack' messages
