@@ -11,6 +11,7 @@
 #include "lib/base/error.h"
 #include "lib/base/rng.h"
 #include "lib/bench/guide_models.h"
+#include "lib/io/byte_sink.h"
 #include "lib/io/command.h"
 
 namespace trainwright {
@@ -185,14 +186,10 @@ void ClaimsWorkplace::MakeShards(const std::string& name, int chunk_tokens,
 void ClaimsWorkplace::MakeGuideData() const {
   constexpr size_t kTokens = 1 << 19;
   for (const GuideModel& model : GuideModels()) {
-    std::ofstream file(Path(model.name + ".json"));
-    file << model.config << '\n';
-    if (!file.flush()) throw Error(ErrorCode::kIo, Path(model.name + ".json"), "cannot be written");
+    WriteFileAtomically(Path(model.name + ".json"), AsBytes(model.config));
   }
   const std::vector<uint16_t> ids = GuideIds(kTokens);
-  std::ofstream file(Path("ids.bin"), std::ios::binary);
-  file.write(reinterpret_cast<const char*>(ids.data()), static_cast<std::streamsize>(2 * ids.size()));
-  if (!file.flush()) throw Error(ErrorCode::kIo, Path("ids.bin"), "cannot be written");
+  WriteFileAtomically(Path("ids.bin"), {reinterpret_cast<const uint8_t*>(ids.data()), 2 * ids.size()});
   Run(tools_ + "pack --quiet --from nanogpt --vocab " + std::to_string(kGuideVocabulary) + " --eot " +
           std::to_string(kGuideVocabulary - 1) + " --chunk 1024 --shard-size 600KB -o " +
           Path("ids.shards/") + " " + Path("ids.bin"),

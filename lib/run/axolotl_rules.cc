@@ -553,10 +553,7 @@ const RecipeProgram& AxolotlProgram() {
             return false;
           },
       .prepare = nullptr,
-      .rules = []() -> const ForeignRules& {
-        static const ForeignRules rules = MakeRules();
-        return rules;
-      },
+      .rules = MakeRules,
       .finish =
           [](ForeignFile* file) {
             FinishLength(file);

@@ -83,10 +83,7 @@ const RecipeProgram& LoraTrainerProgram() {
       .name = "the LoRA trainer",
       .owns = [](const json& root) { return root.contains("lora") && root["lora"].is_object(); },
       .prepare = nullptr,
-      .rules = []() -> const ForeignRules& {
-        static const ForeignRules rules = MakeRules();
-        return rules;
-      },
+      .rules = MakeRules,
       .finish = nullptr,
       .defaults = {{"lora", "16"},
                    {"lora-alpha", "32"},

@@ -18,7 +18,7 @@ struct RecipeProgram {
   bool (*owns)(const nlohmann::json& root);
   /// Before the keys are looked at; nullptr: nothing is to be done.
   void (*prepare)(YamlText* yaml, const std::string& path);
-  const ForeignRules& (*rules)();
+  ForeignRules (*rules)();
   /// After each key has been taken by its rule: what goes by several keys; nullptr: nothing does.
   void (*finish)(ForeignFile* file);
   /// What the program does where the file says nothing, as options.

@@ -288,10 +288,7 @@ const RecipeProgram& TorchtuneProgram() {
             });
           },
       .prepare = ResolveReferences,
-      .rules = []() -> const ForeignRules& {
-        static const ForeignRules rules = MakeRules();
-        return rules;
-      },
+      .rules = MakeRules,
       .finish =
           [](ForeignFile* file) {
             FinishLength(file);
