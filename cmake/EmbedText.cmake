@@ -1,10 +1,9 @@
 # Writes a C++ source that holds a text file as a constant: cmake -DINPUT=FILE -DOUTPUT=FILE -DNAME=kName
-# -DHEADER=what/declares/it.h -P EmbedText.cmake. The text goes into a raw string literal, which the C++ standard lets be 65,536 characters long.
+# -DHEADER=what/declares/it.h -P EmbedText.cmake. The text goes into a raw string literal, which GCC and Clang take of any length.
 file(READ ${INPUT} text)
-string(LENGTH "${text}" size)
 string(FIND "${text}" ")text\"" end_of_literal)
-if(size GREATER 65000 OR NOT end_of_literal EQUAL -1)
-  message(FATAL_ERROR "${INPUT}: longer than a string literal may be, or holds )text\": divide it")
+if(NOT end_of_literal EQUAL -1)
+  message(FATAL_ERROR "${INPUT}: holds )text\", which ends the literal")
 endif()
 get_filename_component(file_name ${INPUT} NAME)
 file(WRITE ${OUTPUT} "// Written by the build from ${file_name}.

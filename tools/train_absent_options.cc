@@ -15,10 +15,6 @@ constexpr char kPipeline[] =
     "--offload, --lora and --quant make a rank's memory smaller, and PARALLELISM in train(1) says what "
     "dividing "
     "would take";
-constexpr char kCompile[] =
-    "there is nothing to compile: the step is compiled code with fused kernels, and checkpoints have the "
-    "names of "
-    "a plain model";
 constexpr char kMaxTokens[] =
     "--max-tokens-per-batch limits the tokens of a micro-batch, without padding; a lower --batch with a "
     "higher "
@@ -35,8 +31,6 @@ const std::map<std::string, std::string>& OptionsThatTrainLacks() {
                                                              {"--pipeline-parallel", kPipeline},
                                                              {"--pipeline-model-parallel-size", kPipeline},
                                                              {"--pp", kPipeline},
-                                                             {"--compile", kCompile},
-                                                             {"--torch-compile", kCompile},
                                                              {"--max-tokens", kMaxTokens}};
   return options;
 }

@@ -665,6 +665,12 @@ void DefineDeviceOptions(CLI::App& app, TrainSettings* settings) {
                  "mantissa, and are faster; off: fp32 is fp32")
       ->check(CLI::IsMember({"on", "off"}))
       ->group("Device");
+  app.add_option(
+         "--compile", settings->compile,
+         "graph: on a GPU repeat the passes of a micro-batch as one launch (a CUDA graph); auto: do so "
+         "where launches bound the step; off: kernel by kernel (see COMPILATION)")
+      ->check(CLI::IsMember({"off", "graph", "auto"}))
+      ->group("Device");
   app.add_flag("--deterministic", settings->deterministic,
                "use only deterministic GPU algorithms, and fail where there is none; on a CPU runs are equal "
                "bit for bit anyway")

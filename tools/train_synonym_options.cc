@@ -104,6 +104,8 @@ const OptionSynonyms& SynonymsOfTrain() {
         {"packing", switched("packing")},
         {"sample-packing", switched("packing")},
         {"tf32", switched("tf32")},
+        {"torch-compile",
+         {.key = "compile", .words = {{"true", "auto"}, {"false", "off"}}, .only_words = true}},
         {"resume-from-checkpoint", resume},
         {"model-name-or-path", {.key = "init", .notice = "a folder: nothing is fetched"}},
         {"model-name", {.key = "init", .notice = "a folder: nothing is fetched"}},

@@ -23,7 +23,7 @@ SystemClaims RftClaims() {
       AtGuideSize(kBaseline, {"rft", "4 workers, pinned, prefetch 2: 1.5-2x", kDataWaitMetric, 1 / 1.5,
                               "--workers 0 --pin off", "--workers 4 --pin on --prefetch 2", false}),
       AtGuideSize(kBaseline,
-                  {"rft", "compilation: 1.2-1.5x", kSpeedMetric, 1.2, "", "--compile graph", false}),
+                  {"rft", "compilation: 1.2-1.5x", kSpeedMetric, 1.2, "", "--compile graph", true}),
       AtGuideSize(kBaseline, {"rft", "TF32: 1.2-1.5x", kSpeedMetric, 1.2, "--tf32 off", "--tf32 on", true}),
       AtGuideSize(kShape, {"rft", "all together: 3-5x a epoch", kSpeedMetric, 3, "--preset rft-baseline",
                            "--preset rft-fast", false}),

@@ -33,6 +33,8 @@
 
 namespace trainwright {
 
+struct StagedInput;
+
 /// A micro-batch on the host, whatever the model's device; see lib/loading/packed_batch.h for the meaning
 /// (this side stays free of lib/loading). The body checks it and copies what its layers need.
 struct BodyInput {
@@ -46,6 +48,15 @@ struct BodyInput {
   /// Whether the first span goes on from where the last one of the body's last Forward ended, whose state is
   /// a constant to the backward pass, and so do its positions; only of a body that carries a state.
   bool continues = false;
+  /// The same where the body computes, which then copies nothing; undefined: it is copied.
+  std::shared_ptr<const StagedInput> staged = {};
+};
+
+/// What of the spans decides which kernels a pass queues.
+enum class SpanDependence {
+  kHost,    ///< their contents, which the host reads
+  kTable,   ///< where each begins
+  kNumber,  ///< how many there are, empty ones too, and a bound of their length (SpanTable::bound)
 };
 
 /// What a forward pass leaves behind.
@@ -140,8 +151,20 @@ class Body {
   /// \param sequences at least 1
   virtual std::unique_ptr<BodyDecoder> NewDecoder(int64_t max_tokens, int64_t sequences) = 0;
 
+  /// What of a micro-batch's spans decides which kernels its passes queue, beside its number of tokens.
+  /// \param starts [S+1], as of BodyInput
+  virtual SpanDependence DependenceOn(const std::vector<int32_t>& /*starts*/) const {
+    return SpanDependence::kHost;
+  }
+  /// What Forward throws on the ids and positions of an input.
+  virtual void Check(const BodyInput& /*input*/) const {}
+  /// Whether somebody listens to set_on_segment_gradients_done.
+  virtual bool tells_gradients_done() const { return false; }
+
   /// What it holds besides its parameters, grown to the largest micro-batch so far.
   virtual int64_t activation_bytes() const = 0;
+  /// The same with tables that passes read and that grow: memory is where it was while this is what it was.
+  virtual int64_t pass_memory_bytes() const { return activation_bytes(); }
   /// Gives that back; the next pass takes what it needs.
   virtual void ReleaseActivations() = 0;
   /// What Forward keeps for Backward; all at first. Changes no result. Before the first pass: buffers do not

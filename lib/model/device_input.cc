@@ -7,6 +7,7 @@
 #include "lib/base/error.h"
 #include "lib/base/profile_scope.h"
 #include "lib/device/upload.h"
+#include "lib/model/staged_input.h"
 
 namespace trainwright {
 namespace {
@@ -50,6 +51,11 @@ void CheckLabels(const at::Tensor& labels_n, int64_t num_tokens, int64_t vocab_s
 
 DeviceInput ToDevice(const BodyInput& input, int64_t vocab_size, at::Device device) {
   const ProfileScope scope("to_device", ProfilePart::kUpload);
+  if (input.staged != nullptr) {
+    return {
+        input.staged->tokens_n, input.staged->positions_n, input.positions_n, input.staged->spans, input.mask,
+        input.continues};
+  }
   // Those of a span that goes on may lie above the number of rows.
   const int64_t positions_bound =
       input.continues ? std::numeric_limits<int64_t>::max() : input.positions_n.numel();

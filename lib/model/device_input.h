@@ -31,7 +31,7 @@ void CheckInput(const BodyInput& input, int64_t vocab_size, int64_t positions_li
 void CheckLabels(const at::Tensor& labels_n, int64_t num_tokens, int64_t vocab_size);
 
 /// Copies what the layers read, after CheckInput; a GPU is waited for without `input.pin` only. On the CPU
-/// the tensors are the input's own.
+/// the tensors are the input's own, and where the input is staged they are those of it.
 DeviceInput ToDevice(const BodyInput& input, int64_t vocab_size, at::Device device);
 
 }  // namespace trainwright

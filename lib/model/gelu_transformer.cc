@@ -62,7 +62,8 @@ class GeluTransformer::Pass final : public LayerPass {
         input_(input),
         attend_(attend) {
     if (model_.parts_.rope) {
-      rope_ = model_.parts_.rope->RowsOf(input.positions_n, input.host_positions_n, input.spans.starts);
+      rope_ = model_.parts_.rope->RowsOf(input.positions_n, input.host_positions_n, input.spans.starts,
+                                         input.spans.bound);
     }
   }
 

@@ -80,6 +80,12 @@ LossSum LanguageModel::Loss(const ModelInput& input) {
 
 LossSum LanguageModel::LossAndGradients(const ModelInput& input, const GradientScale& scale) {
   CheckLabels(input.labels_n, input.tokens_n.numel(), config().vocab_size);
+  if (graphs_ != nullptr) {
+    const auto passes = [this](const ModelInput& staged, const HeadLabels& labels, const GradientScale& own) {
+      return LossAndGradientsOf(staged, labels, own);
+    };
+    if (const std::optional<LossSum> sum = graphs_->Run(input, scale, passes)) return *sum;
+  }
   const std::vector<ModelInput> pieces = PiecesOf(input, tbptt_);
   const size_t count = CountTeaching(pieces);
   LossSum sum;
@@ -87,7 +93,9 @@ LossSum LanguageModel::LossAndGradients(const ModelInput& input, const GradientS
     const bool last = i + 1 == count;
     if (last && input.before_last_backward) input.before_last_backward();
     if (last || HasLabels(pieces[i])) {
-      AddTo(LossAndGradientsOf(pieces[i], scale), &sum);
+      const HeadLabels labels = UploadHeadLabels(pieces[i].labels_n, pieces[i].weights_n,
+                                                 parameters().values().device(), pieces[i].pin);
+      AddTo(LossAndGradientsOf(pieces[i], labels, scale), &sum);
     } else {
       body_->Forward(pieces[i], Keep::kNothing);  // for its state
     }
@@ -95,11 +103,12 @@ LossSum LanguageModel::LossAndGradients(const ModelInput& input, const GradientS
   return sum;
 }
 
-LossSum LanguageModel::LossAndGradientsOf(const ModelInput& piece, const GradientScale& scale) {
+LossSum LanguageModel::LossAndGradientsOf(const ModelInput& piece, const HeadLabels& labels,
+                                          const GradientScale& scale) {
   const at::Tensor hidden_nd = body_->Forward(piece, Keep::kForBackward);
   at::Tensor d_hidden_nd = body_->HiddenGradient(hidden_nd.size(0));
-  const LossSum loss = loss_.LossAndGradients(hidden_nd, HeadMatrix(), piece.labels_n, loss_terms_, scale,
-                                              d_hidden_nd, HeadGradient(), piece.pin, piece.weights_n);
+  const LossSum loss = loss_.LossAndGradients(hidden_nd, HeadMatrix(), labels, loss_terms_, scale,
+                                              d_hidden_nd, HeadGradient());
   body_->Backward(piece, d_hidden_nd);
   return loss;
 }
@@ -134,7 +143,19 @@ ModelMemory LanguageModel::memory() const {
 
 void LanguageModel::ReleaseActivations() {
   body_->ReleaseActivations();
+  if (graphs_ != nullptr) graphs_->Clear();
   loss_ = LinearCrossEntropy(parameters().numerics());
+}
+
+void LanguageModel::set_loss_terms(const LossTerms& terms) {
+  if (graphs_ != nullptr && terms != loss_terms_) graphs_->Clear();
+  loss_terms_ = terms;
+}
+
+void LanguageModel::set_graphs(std::unique_ptr<GraphRecorder> recorder, const PassGraphsOptions& options) {
+  TRAINWRIGHT_CHECK(offload_ == nullptr && parameters().gradient_buffer().is_whole());
+  graphs_ = std::make_unique<PassGraphs>(
+      body_.get(), std::move(recorder), [this] { return loss_.workspace_bytes(); }, options);
 }
 
 void LanguageModel::set_offload(OffloadStack* stack) {

@@ -15,22 +15,14 @@
 #include <vector>
 
 #include "lib/model/body.h"
+#include "lib/model/labelled_input.h"
+#include "lib/model/pass_graphs.h"
 #include "lib/nn/loss/linear_cross_entropy.h"
 #include "lib/nn/precision.h"
 #include "lib/spec/fine_tuning.h"
 #include "lib/spec/offload_choice.h"
 
 namespace trainwright {
-
-/// What the head reads beside the body's results.
-struct ModelInput : BodyInput {
-  at::Tensor labels_n;  ///< int64 [N], negative where there is none
-  /// fp32 [N]: what LossAndGradients multiplies the loss of each label by; undefined: 1.
-  at::Tensor weights_n = {};
-  /// What LossAndGradients calls before the last of its backward passes, of which there may be several:
-  /// LanguageModel::set_tbptt. May be empty.
-  std::function<void()> before_last_backward = {};
-};
 
 /// Program text by the name of its file: what is written beside the weights of a model that other programs
 /// cannot compute by themselves. The texts last as long as the program.
@@ -103,7 +95,12 @@ class LanguageModel {
   /// Gives back what memory() counts; the next pass takes what it needs.
   void ReleaseActivations();
   /// What LossAndGradients adds to the cross-entropy; nothing at first. Loss is the cross-entropy alone.
-  void set_loss_terms(const LossTerms& terms) { loss_terms_ = terms; }
+  void set_loss_terms(const LossTerms& terms);
+  /// Makes LossAndGradients repeat its passes as graphs; of a model that offloads nothing and whose gradients
+  /// are whole. After all that chooses how passes run.
+  void set_graphs(std::unique_ptr<GraphRecorder> recorder, const PassGraphsOptions& options);
+  /// What was repeated so far; null without set_graphs.
+  const PassGraphCounts* graph_counts() const { return graphs_ == nullptr ? nullptr : &graphs_->counts(); }
   /// Of how many tokens Loss and LossAndGradients take a micro-batch at once (truncated backpropagation
   /// through time): its rows are cut into pieces of this many, whatever its spans. The state of a span that a
   /// cut divides is carried on, so that losses are those of the whole within rounding; its gradient is not.
@@ -126,7 +123,7 @@ class LanguageModel {
 
  private:
   /// Of what the body takes at once.
-  LossSum LossAndGradientsOf(const ModelInput& piece, const GradientScale& scale);
+  LossSum LossAndGradientsOf(const ModelInput& piece, const HeadLabels& labels, const GradientScale& scale);
   /// Undefined where it is frozen.
   GradientTarget HeadGradient();
   const at::Tensor& HeadMatrix() const { return parameters().all()[body_->head()].compute; }
@@ -138,6 +135,7 @@ class LanguageModel {
   int64_t tbptt_ = 0;
   OffloadStack* offload_ = nullptr;
   std::unique_ptr<OffloadStack> own_offload_;
+  std::unique_ptr<PassGraphs> graphs_;
 };
 
 }  // namespace trainwright

@@ -202,9 +202,13 @@ LayerViews LayerStack::BringBack(size_t layer, const SpanTable& spans) {
   return views;
 }
 
+void LayerStack::Check(const BodyInput& input) const {
+  CheckInput(input, config_.vocab_size, positions_limit());
+}
+
 at::Tensor LayerStack::Forward(const BodyInput& input, Keep keep) {
   TRAINWRIGHT_CHECK(!input.continues || carries_state());
-  CheckInput(input, config_.vocab_size, positions_limit());
+  Check(input);
   kept_.reset();
   DeviceInput on_device = ToDevice(input, config_.vocab_size, device_);
   const DropoutPass dropping(parameters_.adapters(), input, device_);

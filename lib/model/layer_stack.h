@@ -79,6 +79,8 @@ class LayerStack : public Body {
   std::optional<size_t> projection() const final { return projection_; }
   at::Tensor Forward(const BodyInput& input, Keep keep) final;
   void Backward(const BodyInput& input, const at::Tensor& d_hidden_nd) final;
+  void Check(const BodyInput& input) const final;
+  bool tells_gradients_done() const final { return on_segment_done_ != nullptr; }
   int64_t activation_bytes() const override;
   void ReleaseActivations() override;
   /// \throws Error{kUsage} on kLeast of layers that keep nothing more with it

@@ -104,7 +104,8 @@ class Llama::Pass final : public LayerPass {
         numerics_(model->numerics()),
         input_(input),
         attend_(attend),
-        rope_(model->rope_.RowsOf(input.positions_n, input.host_positions_n, input.spans.starts)) {}
+        rope_(model->rope_.RowsOf(input.positions_n, input.host_positions_n, input.spans.starts,
+                                  input.spans.bound)) {}
 
   void Embed(at::Tensor& stream_nd) override {
     forward_ = model_.NewForwardScratch(input_.num_tokens());

@@ -86,6 +86,23 @@ at::Tensor Transformer::ForwardWith(const DeviceInput& input, const Attend& atte
   return RunForward(*NewPass(input, attend), input.spans, Keep::kNothing);
 }
 
+SpanDependence Transformer::DependenceOn(const std::vector<int32_t>& starts) const {
+  const SpanTable spans(starts);
+  // Frequencies of a longer sequence come from the host.
+  if (rope() != nullptr && rope()->rope().LengthClass(spans.longest()) != 0) return SpanDependence::kHost;
+  for (size_t layer = 0; layer < static_cast<size_t>(config().num_layers); ++layer) {
+    const AttentionShape shape = ShapeOf(spans.starts.back(), layer);
+    // One call of flash takes them all, from the device; the others have a call a span.
+    const bool at_once = AttentionBackendOf(numerics(), shape, spans, device()) == AttentionBackend::kFlash;
+    if (!at_once) return device().is_cpu() ? SpanDependence::kHost : SpanDependence::kTable;
+  }
+  return SpanDependence::kNumber;
+}
+
+int64_t Transformer::pass_memory_bytes() const {
+  return activation_bytes() + (rope() == nullptr ? 0 : rope()->bytes());
+}
+
 int64_t Transformer::activation_bytes() const {
   int64_t bytes = LayerStack::activation_bytes();
   for (const Buffer* buffer :

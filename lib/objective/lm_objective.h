@@ -23,6 +23,7 @@ class LmObjective final : public Objective {
   const std::vector<LossTerm>& terms() const override { return terms_; }
   SampleStreamOptions Cutting(const std::string& loader, const SampleStreamOptions& options) const override;
   std::vector<int64_t> Count(const PackedBatch& micro_batch) const override;
+  bool takes_label_passes() const override { return true; }
   void Run(const StepPass& pass, LossSums* sums) const override;
   double Loss(const std::vector<double>& means) const override { return means[0]; }
   Evaluation Evaluate(LanguageModel* model, const ShardSet& set,

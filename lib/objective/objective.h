@@ -206,6 +206,8 @@ class Objective {
   /// pass begins (StepPass::last_backward) has its gradients exchanged during it, otherwise afterwards.
   /// \throws Error{kBadInput} on an id outside the vocabulary
   virtual void Run(const StepPass& pass, LossSums* sums) const = 0;
+  /// Whether Run takes all its passes by LanguageModel::LossAndGradients, of labels without weights.
+  virtual bool takes_label_passes() const { return false; }
   /// The run's loss, by which it is watched and compared: the sum of the terms' means, unless overridden.
   /// \param means one a term
   virtual double Loss(const std::vector<double>& means) const;

@@ -118,6 +118,12 @@ void TakeTf32(const ForeignKey& key, ForeignFile* file) {
   SwitchFor("tf32", "on", "off")(key, file);
 }
 
+/// "auto" is for versions of torch that compile well, which here is always.
+void TakeCompile(const ForeignKey& key, ForeignFile* file) {
+  if (*key.value == "auto") return file->Give(key, "compile", "auto");
+  SwitchFor("compile", "auto", "off")(key, file);
+}
+
 void TakeSplit(const ForeignKey& key, ForeignFile* file) {
   CheckNumber()(key, file);
   if (key.value->get<double>() > 0) file->Give(key, "eval-split", file->TextOf(key));
@@ -223,6 +229,7 @@ ForeignRules ModelRules() {
       {"float16", CheckBoolean()},
       {"float32", CheckBoolean()},
       {"tf32", TakeTf32},
+      {"torch_compile", TakeCompile},
       {"model_type", TakeModelClass},
       {"plugins", TakePlugins},
       {"tokens", TakeTokens},
@@ -362,7 +369,7 @@ std::vector<std::string> NamesWithoutEffect() {
       // By what kernels it is computed.
       "flash_attention", "sdp_attention", "xformers_attention", "flex_attention", "sage_attention",
       "eager_attention", "attn_implementation", "flex_attn_compile_kwargs", "flash_attn_cross_entropy",
-      "flash_attn_rms_norm", "flash_attn_fuse_mlp", "flash_optimum", "torch_compile", "torch_compile_backend",
+      "flash_attn_rms_norm", "flash_attn_fuse_mlp", "flash_optimum", "torch_compile_backend",
       "torch_compile_mode", "torch_compile_options", "lora_mlp_kernel", "lora_qkv_kernel", "lora_o_kernel",
       "lora_embedding_kernel", "liger_rope", "liger_rms_norm", "liger_rms_norm_gated", "liger_layer_norm",
       "liger_glu_activation", "liger_cross_entropy", "liger_fused_linear_cross_entropy",

@@ -58,7 +58,7 @@ ForeignRules MakeRules() {
       {"dataloader_num_workers", TextFor("workers")},
       {"dataloader_pin_memory", SwitchFor("pin", "on", "off")},
       {"optim", Unread(none + ": the optimizer is AdamW in one pass")},
-      {"torch_compile", Unread(none + ": the step is compiled code")},
+      {"torch_compile", SwitchFor("compile", "auto", "off")},
       {"tf32", SwitchFor("tf32", "on", "off")},
       {"group_by_length", SwitchFor("group-by-length", "true", "false")},
       {"remove_unused_columns", Unread(none)},

@@ -116,6 +116,7 @@ struct TrainSettings {
   std::string offload = "no";                 ///< as ParseOffloadChoice takes it
   std::string offload_dir;                    ///< of a CPU's: where; empty: $TMPDIR or /var/tmp
   std::string tf32 = "off";                   ///< on or off: fp32 GEMMs of a GPU round to TF32
+  std::string compile = "off";                ///< as ParseCompileMode takes it
   bool deterministic = false;                 ///< of a GPU: only algorithms with the same bits every time
   std::string alloc_conf;                     ///< as CheckAllocatorConf takes it; empty: the environment's
   int64_t empty_cache_every = 0;              ///< steps; 0: what torch keeps free of a GPU's memory stays

@@ -30,6 +30,10 @@ ComputeChoice ChooseCompute(const TrainSettings& settings, const ProcessSetup& p
   choice.identity.scan = ScanKindName(choice.kinds.scan);
   choice.checkpointing =
       ParseActivationCheckpointing(settings.checkpoint_activations, "--checkpoint-activations");
+  choice.compile = ParseCompileMode(settings.compile, "--compile");
+  if (choice.compile == CompileMode::kGraph && choice.device.is_cpu()) {
+    LogWarning("--compile graph has no effect on a CPU, where a step is compiled code without launches");
+  }
   choice.offload = ParseOffloadChoice(settings.offload, "--offload");
   choice.offload_folder = settings.offload_dir.empty() ? TemporaryFolder() : settings.offload_dir;
   if (choice.offload.any() && choice.device.is_cpu()) {

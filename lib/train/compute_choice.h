@@ -13,6 +13,7 @@
 #include "lib/nn/precision.h"
 #include "lib/run/train_settings.h"
 #include "lib/spec/activation_checkpointing.h"
+#include "lib/spec/compile_mode.h"
 #include "lib/spec/compute_kinds.h"
 #include "lib/spec/offload_choice.h"
 #include "lib/train/choice_log.h"
@@ -26,6 +27,7 @@ struct ComputeChoice {
   ComputeKinds kinds = {};
   ActivationCheckpointing checkpointing = ActivationCheckpointing::kNo;
   OffloadChoice offload;
+  CompileMode compile = CompileMode::kOff;
   std::string offload_folder;  ///< of the files that activations and gradients go to
   LoaderOptions loader;
   bool pin = false;          ///< micro-batches go to a GPU through pinned memory

@@ -49,6 +49,8 @@ class RunListener {
   virtual void set_ranks(const RankRecords& ranks) = 0;
   /// What went out of the device's memory and in again in this process.
   virtual void set_offload(const OffloadCounts& counts) = 0;
+  /// Likewise, what --compile repeated.
+  virtual void set_graphs(const PassGraphCounts& counts) = 0;
   /// Why the watchdog wants the run to save and stop; absent while it does not.
   virtual std::optional<std::string> stop_reason() const { return std::nullopt; }
   /// The watchdog's part of a checkpoint; or null.
@@ -70,6 +72,7 @@ class SilentListener final : public RunListener {
   void set_memory(const MemoryParts&, int64_t) override {}
   void set_ranks(const RankRecords&) override {}
   void set_offload(const OffloadCounts&) override {}
+  void set_graphs(const PassGraphCounts&) override {}
 };
 
 }  // namespace trainwright

@@ -100,6 +100,17 @@ TEST_P(CudaCrossEntropyTest, PadsCountForNothingAndHaveNoGradient) {
   }
 }
 
+TEST_P(CudaCrossEntropyTest, OfARowWithoutALabelLossesAndGradientAreZero) {
+  TakeValues(wide() ? 8 : 3);
+  targets_[1] = -1;
+  values_[static_cast<size_t>(padded_)] = NAN;  // of the row
+  const std::vector<double> result = Run({.z_loss = 0.01f, .label_smoothing = 0.1f}, 8, true);
+  EXPECT_GT(result[0], 0);
+  for (size_t i = 3; i < 6; ++i) EXPECT_EQ(result[i], 0);
+  for (int64_t i = 0; i < padded_; ++i)
+    EXPECT_EQ(result[static_cast<size_t>(3 * kRows + padded_ + i)], 0) << i;
+}
+
 TEST_P(CudaCrossEntropyTest, LeavesTheLogitsWithoutGradients) {
   const std::vector<double> result = Run({}, 1, false);
   const std::vector<double> logits = StoredMemory(storage(), values_, access()).values();

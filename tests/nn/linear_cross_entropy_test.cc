@@ -46,6 +46,11 @@ at::Tensor Labels(int64_t rows, int64_t vocabulary, int64_t every_ignored) {
   return labels;
 }
 
+/// On the CPU.
+HeadLabels Head(const at::Tensor& labels_n, const at::Tensor& weights_n = {}) {
+  return UploadHeadLabels(labels_n, weights_n, at::kCPU);
+}
+
 class LinearCrossEntropyTest : public testing::TestWithParam<int64_t> {
 };  // every how many rows one has no label
 
@@ -56,7 +61,7 @@ TEST_P(LinearCrossEntropyTest, LossAndGradientsEqualTheFormula) {
   at::Tensor d_hidden = at::full({13, 7}, NAN);
   const at::Tensor before = RandomTensor({11, 7}, 3);
   at::Tensor d_weight = before.clone();
-  const LossSum sum = loss.LossAndGradients(hidden, weight, labels, {}, 0.25, d_hidden, d_weight);
+  const LossSum sum = loss.LossAndGradients(hidden, weight, Head(labels), {}, 0.25, d_hidden, d_weight);
   EXPECT_EQ(sum.num_labels, labels.ge(0).sum().item<int64_t>());
   EXPECT_NEAR(sum.loss_nats, Reference(hidden, weight, labels), 1e-5);
   EXPECT_EQ(loss.Loss(hidden, weight, labels).loss_nats, sum.loss_nats);
@@ -79,16 +84,16 @@ TEST_P(LinearCrossEntropyTest, WeightsMultiplyTheLossesOfRowsAndTheirGradients) 
     const auto of_row = weights[row].item<double>();
     LinearCrossEntropy loss(test::kFp32);
     at::Tensor d_row = at::zeros({1, 7}), d_weight = at::zeros({11, 7});
-    const LossSum sum = loss.LossAndGradients(hidden.narrow(0, row, 1), weight, labels.narrow(0, row, 1), {},
-                                              0.25, d_row, d_weight);
+    const LossSum sum = loss.LossAndGradients(hidden.narrow(0, row, 1), weight,
+                                              Head(labels.narrow(0, row, 1)), {}, 0.25, d_row, d_weight);
     expected += of_row * sum.loss_nats;
     expected_hidden.narrow(0, row, 1).copy_(d_row.mul(of_row));
     expected_weight.add_(d_weight, of_row);
   }
   LinearCrossEntropy loss(test::kFp32);
   at::Tensor d_hidden = at::full({13, 7}, NAN), d_weight = at::zeros({11, 7});
-  const LossSum sum = loss.LossAndGradients(hidden, weight, labels, {}, 0.25, d_hidden, d_weight,
-                                            /*pin=*/true, weights);
+  const LossSum sum =
+      loss.LossAndGradients(hidden, weight, Head(labels, weights), {}, 0.25, d_hidden, d_weight);
   EXPECT_NEAR(sum.loss_nats, expected, 1e-5);
   EXPECT_LT(test::RelativeDifference(d_hidden, expected_hidden), 1e-5);
   EXPECT_LT(test::RelativeDifference(d_weight, expected_weight), 1e-5);
@@ -100,7 +105,7 @@ TEST_P(LinearCrossEntropyTest, WeightsOfOneChangeNoBit) {
   const auto gradients_with = [&](const at::Tensor& weights) {
     LinearCrossEntropy loss(test::kFp32);
     at::Tensor d_hidden = at::full({13, 7}, NAN), d_weight = at::zeros({11, 7});
-    loss.LossAndGradients(hidden, weight, labels, {}, 0.25, d_hidden, d_weight, /*pin=*/true, weights);
+    loss.LossAndGradients(hidden, weight, Head(labels, weights), {}, 0.25, d_hidden, d_weight);
     return std::pair(d_hidden, d_weight);
   };
   const auto without = gradients_with({}), with = gradients_with(at::full({13}, 1.0f));
@@ -132,7 +137,7 @@ TEST_P(LossTermsTest, LossesAndGradientsEqualPyTorchsInDoublePrecision) {
 
   LinearCrossEntropy loss(test::kFp32);
   at::Tensor d_hidden = at::full({13, 7}, NAN), d_weight = at::zeros({11, 7});
-  const LossSum sum = loss.LossAndGradients(hidden, weight, labels, terms, 0.25, d_hidden, d_weight);
+  const LossSum sum = loss.LossAndGradients(hidden, weight, Head(labels), terms, 0.25, d_hidden, d_weight);
   const double plain = smoothed(hidden, weight, 0.0);
   EXPECT_NEAR(sum.loss_nats, plain, 1e-5 * plain);
   EXPECT_NEAR(sum.smoothing_nats, smoothed(hidden, weight, terms.label_smoothing) - plain, 1e-5 * plain);
@@ -164,13 +169,13 @@ TEST(LinearCrossEntropyTest, ManySlicesGiveTheLossOfOne) {
   const at::Tensor labels = Labels(9000, 5, 7);
   LinearCrossEntropy loss(test::kFp32);
   at::Tensor d_hidden = at::zeros({9000, 4}), d_weight = at::zeros({5, 4});
-  const LossSum whole = loss.LossAndGradients(hidden, weight, labels, {}, 1.0, d_hidden, d_weight);
+  const LossSum whole = loss.LossAndGradients(hidden, weight, Head(labels), {}, 1.0, d_hidden, d_weight);
   at::Tensor d_parts = at::zeros({5, 4});
   double parts = 0;
   for (int64_t begin = 0; begin < 9000; begin += 1000) {
     at::Tensor d_part = at::zeros({1000, 4});
     const at::Tensor rows = hidden.narrow(0, begin, 1000), row_labels = labels.narrow(0, begin, 1000);
-    parts += loss.LossAndGradients(rows, weight, row_labels, {}, 1.0, d_part, d_parts).loss_nats;
+    parts += loss.LossAndGradients(rows, weight, Head(row_labels), {}, 1.0, d_part, d_parts).loss_nats;
     EXPECT_LT(d_part.sub(d_hidden.narrow(0, begin, 1000)).abs().max().item<double>(), 1e-6);
   }
   EXPECT_NEAR(whole.loss_nats, parts, 1e-9 * parts);
@@ -194,7 +199,8 @@ TEST(LinearCrossEntropyTest, PadsAndSlicesChangeTheOrderOfSumsAlone) {
     const auto run = [&](const Numerics& numerics) {
       LinearCrossEntropy loss(numerics);
       at::Tensor d_hidden = at::full({kRows, kWidth}, NAN), d_weight = at::zeros({vocabulary, kWidth});
-      const LossSum sum = loss.LossAndGradients(hidden, weight, labels, terms, 0.25, d_hidden, d_weight);
+      const LossSum sum =
+          loss.LossAndGradients(hidden, weight, Head(labels), terms, 0.25, d_hidden, d_weight);
       EXPECT_EQ(loss.Loss(hidden, weight, labels).loss_nats, sum.loss_nats);
       return std::tuple(sum, d_hidden, d_weight);
     };
@@ -217,7 +223,7 @@ TEST(LinearCrossEntropyTest, AGradientThatIsToBeWrittenNeedsNoZeros) {
     const auto gradient = [&](GradientTarget target) {
       LinearCrossEntropy loss(PaddedNumerics(multiple, 1));  // several slices, of which the first writes
       at::Tensor d_hidden = at::full({200, 6}, NAN);
-      loss.LossAndGradients(hidden, weight, labels, {}, 1.0, d_hidden, target);
+      loss.LossAndGradients(hidden, weight, Head(labels), {}, 1.0, d_hidden, target);
       return target.gradient;
     };
     EXPECT_TRUE(
@@ -225,9 +231,29 @@ TEST(LinearCrossEntropyTest, AGradientThatIsToBeWrittenNeedsNoZeros) {
   }
   LinearCrossEntropy loss(test::kFp32);
   at::Tensor d_hidden = at::full({4, 6}, NAN), d_weight = at::full({37, 6}, NAN);
-  loss.LossAndGradients(hidden.narrow(0, 0, 4), weight, at::full({4}, -100, at::kLong), {}, 1.0, d_hidden,
-                        {d_weight, /*accumulate=*/false});
+  loss.LossAndGradients(hidden.narrow(0, 0, 4), weight, Head(at::full({4}, -100, at::kLong)), {}, 1.0,
+                        d_hidden, {d_weight, /*accumulate=*/false});
   EXPECT_EQ(d_weight.abs().max().item<double>(), 0.0);  // nothing has a label
+}
+
+TEST_P(LinearCrossEntropyTest, RowsThatAreComputedWithoutALabelAddNothing) {
+  const at::Tensor hidden = RandomTensor({13, 7}, 1), weight = RandomTensor({11, 7}, 2);
+  const at::Tensor labels = Labels(13, 11, GetParam());
+  const LossTerms terms{.z_loss = 0.01f, .label_smoothing = 0.1f};
+  const auto results_of = [&](const HeadLabels& head) {
+    LinearCrossEntropy loss(test::kFp32);
+    at::Tensor d_hidden = at::full({13, 7}, NAN), d_weight = at::zeros({11, 7});
+    const LossSum sum = loss.LossAndGradients(hidden, weight, head, terms, 0.25, d_hidden, d_weight);
+    return std::tuple(d_hidden, d_weight, sum.loss_nats, sum.smoothing_nats, sum.z_loss_nats);
+  };
+  const HeadLabels labelled = Head(labels);
+  const auto expected = results_of(labelled);
+  const auto all = results_of({.rows = 13, .num_labels = labelled.num_labels, .labels_r = labels});
+  EXPECT_LT(test::RelativeDifference(std::get<0>(all), std::get<0>(expected)), 1e-6);
+  EXPECT_LT(test::RelativeDifference(std::get<1>(all), std::get<1>(expected)), 1e-6);
+  EXPECT_EQ(std::get<2>(all), std::get<2>(expected));
+  EXPECT_EQ(std::get<3>(all), std::get<3>(expected));
+  EXPECT_EQ(std::get<4>(all), std::get<4>(expected));
 }
 
 TEST(LinearCrossEntropyTest, LargeLogitsNeitherOverflowNorVanish) {
@@ -242,8 +268,9 @@ TEST(LinearCrossEntropyTest, LargeLogitsNeitherOverflowNorVanish) {
 TEST(LinearCrossEntropyTest, WithoutLabelsThereIsNoLossAndNoGradient) {
   LinearCrossEntropy loss(test::kFp32);
   at::Tensor d_hidden = at::full({4, 3}, NAN), d_weight = at::zeros({5, 3});
-  const LossSum sum = loss.LossAndGradients(RandomTensor({4, 3}, 1), RandomTensor({5, 3}, 2),
-                                            at::full({4}, -100, at::kLong), {}, 1.0, d_hidden, d_weight);
+  const LossSum sum =
+      loss.LossAndGradients(RandomTensor({4, 3}, 1), RandomTensor({5, 3}, 2),
+                            Head(at::full({4}, -100, at::kLong)), {}, 1.0, d_hidden, d_weight);
   EXPECT_EQ(sum.num_labels, 0);
   EXPECT_EQ(sum.loss_nats, 0.0);
   EXPECT_EQ(d_hidden.abs().max().item<double>(), 0.0);

@@ -26,7 +26,7 @@ std::vector<SpanTable::Run> SpanTable::EqualRuns() const {
 }
 
 int64_t SpanTable::longest() const {
-  int64_t longest = 0;
+  int64_t longest = bound;
   for (size_t s = 0; s + 1 < starts.size(); ++s) {
     longest = std::max<int64_t>(longest, starts[s + 1] - starts[s]);
   }

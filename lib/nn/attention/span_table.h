@@ -19,7 +19,8 @@ struct SpanTable {
 
   std::vector<int32_t> starts;
   at::Tensor starts_on_device;  ///< int32 [S+1]; undefined on the CPU
-  int64_t longest() const;      ///< rows of the longest span
+  int64_t bound = 0;            ///< where not 0, what kernels are to take for the longest span
+  int64_t longest() const;      ///< rows of the longest span, or `bound`
   /// Neighbours of one length, as many together as there are; empty spans are left out.
   struct Run {
     int64_t begin = 0, spans = 0, length = 0;  ///< first row, and the rows of each

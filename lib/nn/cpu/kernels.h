@@ -72,7 +72,8 @@ struct Kernels {
                                 int64_t width, int64_t begin, int64_t end);
   /// losses[row] = the cross-entropy logsumexp(logits) - logits[label], what smoothing adds to it, and the
   /// z-loss, in nats; with `gradients` the logits are overwritten by scale times the gradient of their sum.
-  /// Without terms that is scale * (softmax - onehot), and the two other losses are 0.
+  /// Without terms that is scale * (softmax - onehot), and the two other losses are 0. Of a row whose label
+  /// is negative losses and gradient are 0.
   void (*cross_entropy)(Codec, void* logits, const int64_t* labels, int64_t vocabulary,
                         const LossTerms& terms, float scale, bool gradients, double* losses_n3, int64_t begin,
                         int64_t end);

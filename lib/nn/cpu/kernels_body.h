@@ -246,6 +246,11 @@ void CrossEntropy(Codec codec, void* logits, const int64_t* labels, int64_t voca
   WithCodec(codec, [&]<typename C>() {
     for (int64_t row = begin; row < end; ++row) {
       auto* x = static_cast<typename C::Element*>(logits) + row * vocabulary;
+      if (labels[row] < 0) {
+        losses_n3[3 * row] = losses_n3[3 * row + 1] = losses_n3[3 * row + 2] = 0;
+        for (int64_t i = 0; gradients && i < vocabulary; ++i) x[i] = C::Store(0);
+        continue;
+      }
       float largest = C::Load(x[0]);
 #pragma omp simd reduction(max : largest)
       for (int64_t i = 0; i < vocabulary; ++i) largest = Larger(largest, C::Load(x[i]));

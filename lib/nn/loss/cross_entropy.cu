@@ -15,6 +15,12 @@ __global__ void __launch_bounds__(kThreads)
                        double* __restrict__ losses_n3) {
   __shared__ float shared[32];
   T* row = logits + static_cast<int64_t>(blockIdx.x) * padded;
+  const int64_t target = targets[blockIdx.x];
+  if (target < 0) {  // of all threads of the block
+    if (threadIdx.x < 3) losses_n3[3 * static_cast<int64_t>(blockIdx.x) + threadIdx.x] = 0;
+    for (int64_t i = threadIdx.x; gradients && i < padded; i += kThreads) row[i] = FromFloat<T>(0);
+    return;
+  }
   float largest = -INFINITY, total = 0, sum = 0;
   for (int64_t i = static_cast<int64_t>(threadIdx.x) * N; i < vocabulary; i += kThreads * N) {
     float x[N];
@@ -40,7 +46,6 @@ __global__ void __launch_bounds__(kThreads)
   // A thread without a logit, or with none above -inf, has 0 to add, or NaN.
   const float share = largest == -INFINITY ? total : total * expf(largest - row_largest);
   const float row_total = CombineBlock(share, shared, Plus());
-  const int64_t target = targets[blockIdx.x];
   const float at_label = ToFloat(row[target]);
   const double log_z = log(static_cast<double>(row_total)) + row_largest;
   float mean = 0;

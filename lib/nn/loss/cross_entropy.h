@@ -21,7 +21,7 @@ struct GradientScale {
 /// With `gradients` the logits are overwritten by scale times the gradient of their sum.
 /// \param logits_np storage type [N, P], P >= V, unrounded under emulation; columns after the V-th are pads,
 /// which are ignored and get the gradient 0
-/// \param targets_n int64, each in [0, V)
+/// \param targets_n int64, each in [0, V), or negative: losses and gradient of the row are 0
 /// \param vocabulary V
 /// \param losses_n3 fp64 [N, 3]
 void SoftmaxCrossEntropy(const Numerics& numerics, at::Tensor& logits_np, const at::Tensor& targets_n,

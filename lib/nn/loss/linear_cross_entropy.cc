@@ -1,52 +1,27 @@
 #include "lib/nn/loss/linear_cross_entropy.h"
 
 #include <ATen/ops/empty.h>
-#include <ATen/ops/tensor.h>
 
 #include <algorithm>
 #include <utility>
-#include <vector>
 
 #include "lib/base/profile_scope.h"
-#include "lib/device/upload.h"
 #include "lib/nn/embedding/embedding.h"
 #include "lib/nn/linear/matmul.h"
 #include "lib/nn/loss/head_slices.h"
 
 namespace trainwright {
-namespace {
-
-/// The rows that have a label, and of each the label and the weight.
-struct LabelledRows {
-  std::vector<int64_t> rows, targets;
-  std::vector<float> weights;  ///< empty: 1 each
-};
-
-LabelledRows LabelledRowsOf(const at::Tensor& labels_n, const at::Tensor& weights_n) {
-  const int64_t* labels = labels_n.const_data_ptr<int64_t>();
-  const float* weights = weights_n.defined() ? weights_n.const_data_ptr<float>() : nullptr;
-  LabelledRows labelled;
-  for (int64_t row = 0; row < labels_n.numel(); ++row) {
-    if (labels[row] < 0) continue;
-    labelled.rows.push_back(row);
-    labelled.targets.push_back(labels[row]);
-    if (weights != nullptr) labelled.weights.push_back(weights[row]);
-  }
-  return labelled;
-}
-
-}  // namespace
-
 LossSum LinearCrossEntropy::Loss(const at::Tensor& hidden_nd, const at::Tensor& weight_vd,
                                  const at::Tensor& labels_n, bool pin) {
-  return Run(hidden_nd, weight_vd, labels_n, {}, 0.0, nullptr, {}, pin, {});
+  return Run(hidden_nd, weight_vd, UploadHeadLabels(labels_n, {}, hidden_nd.device(), pin), {}, 0.0, nullptr,
+             {});
 }
 
 LossSum LinearCrossEntropy::LossAndGradients(const at::Tensor& hidden_nd, const at::Tensor& weight_vd,
-                                             const at::Tensor& labels_n, const LossTerms& terms,
+                                             const HeadLabels& labels, const LossTerms& terms,
                                              const GradientScale& scale, at::Tensor& d_hidden_nd,
-                                             GradientTarget d_weight, bool pin, const at::Tensor& weights_n) {
-  return Run(hidden_nd, weight_vd, labels_n, terms, scale, &d_hidden_nd, std::move(d_weight), pin, weights_n);
+                                             GradientTarget d_weight) {
+  return Run(hidden_nd, weight_vd, labels, terms, scale, &d_hidden_nd, std::move(d_weight));
 }
 
 at::Tensor LinearCrossEntropy::Padded(const at::Tensor& weight_vd) {
@@ -73,29 +48,19 @@ void LinearCrossEntropy::AddWeightGradient(const at::Tensor& d_logits_np, const 
 }
 
 LossSum LinearCrossEntropy::Run(const at::Tensor& hidden_nd, const at::Tensor& weight_vd,
-                                const at::Tensor& labels_n, const LossTerms& terms,
-                                const GradientScale& scale, at::Tensor* d_hidden_nd, GradientTarget d_weight,
-                                bool pin, const at::Tensor& weights_n) {
+                                const HeadLabels& labels, const LossTerms& terms, const GradientScale& scale,
+                                at::Tensor* d_hidden_nd, GradientTarget d_weight) {
   const ProfileScope scope("linear_cross_entropy", ProfilePart::kHead);
-  const int64_t vocabulary = weight_vd.size(0), width = weight_vd.size(1);
-  const LabelledRows labelled = LabelledRowsOf(labels_n, weights_n);
-  const auto count = static_cast<int64_t>(labelled.rows.size());
+  const int64_t vocabulary = weight_vd.size(0), width = weight_vd.size(1), count = labels.rows;
+  const at::Device device = hidden_nd.device();
+  const bool all_rows = !labels.rows_r.defined();
   if (d_hidden_nd != nullptr) d_hidden_nd->zero_();
   LossSum sum;
-  sum.num_labels = count;
+  sum.num_labels = labels.num_labels;
   if (count == 0) {
     if (d_weight.gradient.defined() && !d_weight.accumulate) d_weight.gradient.zero_();
     return sum;
   }
-  const at::Device device = hidden_nd.device();
-  const bool all_rows = count == labels_n.numel();
-  const auto longs = at::TensorOptions().dtype(at::kLong);
-  const at::Tensor indices = all_rows ? at::Tensor() : Upload(at::tensor(labelled.rows, longs), device, pin);
-  const at::Tensor labels_of_rows = Upload(at::tensor(labelled.targets, longs), device, pin);
-  const auto floats = at::TensorOptions().dtype(at::kFloat);
-  at::Tensor weights_of_rows;
-  if (weights_n.defined())
-    weights_of_rows = Upload(at::tensor(labelled.weights, floats), device, pin).unsqueeze(1);
   at::Tensor losses_n3 = at::empty({count, 3}, at::TensorOptions().dtype(at::kDouble).device(device));
   const at::Tensor weight_pd = Padded(weight_vd);
   const int64_t padded = weight_pd.size(0);
@@ -105,16 +70,16 @@ LossSum LinearCrossEntropy::Run(const at::Tensor& hidden_nd, const at::Tensor& w
     at::Tensor x = hidden_nd.narrow(0, begin, rows);
     if (!all_rows) {
       x = rows_.Get({rows, width}, hidden_nd.scalar_type(), device);
-      Embed(hidden_nd, indices.narrow(0, begin, rows), x);
+      Embed(hidden_nd, labels.rows_r.narrow(0, begin, rows), x);
     }
     at::Tensor logits = logits_.Get({rows, padded}, hidden_nd.scalar_type(), device);
     Matmul(x, weight_pd.t(), logits);
     at::Tensor losses = losses_n3.narrow(0, begin, rows);
-    SoftmaxCrossEntropy(numerics_, logits, labels_of_rows.narrow(0, begin, rows), vocabulary, terms, scale,
+    SoftmaxCrossEntropy(numerics_, logits, labels.labels_r.narrow(0, begin, rows), vocabulary, terms, scale,
                         d_hidden_nd != nullptr, losses);
-    if (weights_of_rows.defined()) {
-      losses.mul_(weights_of_rows.narrow(0, begin, rows));
-      if (d_hidden_nd != nullptr) logits.mul_(weights_of_rows.narrow(0, begin, rows));
+    if (labels.weights_r1.defined()) {
+      losses.mul_(labels.weights_r1.narrow(0, begin, rows));
+      if (d_hidden_nd != nullptr) logits.mul_(labels.weights_r1.narrow(0, begin, rows));
     }
     if (d_hidden_nd == nullptr) continue;
     if (d_weight.gradient.defined()) AddWeightGradient(logits, x, d_weight);
@@ -125,7 +90,7 @@ LossSum LinearCrossEntropy::Run(const at::Tensor& hidden_nd, const at::Tensor& w
     } else {
       at::Tensor d_x = d_rows_.Get({rows, width}, hidden_nd.scalar_type(), device);
       Matmul(logits, weight_pd, d_x);
-      d_hidden_nd->index_copy_(0, indices.narrow(0, begin, rows), d_x);
+      d_hidden_nd->index_copy_(0, labels.rows_r.narrow(0, begin, rows), d_x);
     }
   }
   at::Tensor sums = losses_n3;

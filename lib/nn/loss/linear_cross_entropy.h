@@ -1,8 +1,8 @@
 /// The language-model head and its loss in one pass over slices of rows: the logits of all rows never exist
 /// at once.
 ///
-/// Rows without a label cost nothing. The softmax is computed in fp32, the loss summed in fp64 in the order
-/// of rows.
+/// Rows that HeadLabels leaves out cost nothing. The softmax is computed in fp32, the loss summed in fp64 in
+/// the order of rows.
 ///
 /// Under Numerics::vocabulary_multiple the products of the logits and of the hidden states' gradient run over
 /// a padded vocabulary: over a copy of the weights with rows of zeros after them, and logits of which the
@@ -17,6 +17,7 @@
 
 #include "lib/nn/buffer.h"
 #include "lib/nn/loss/cross_entropy.h"
+#include "lib/nn/loss/head_labels.h"
 #include "lib/nn/parameters/gradient_target.h"
 #include "lib/nn/precision.h"
 
@@ -44,14 +45,11 @@ class LinearCrossEntropy {
   /// \param pin as of Upload
   LossSum Loss(const at::Tensor& hidden_nd, const at::Tensor& weight_vd, const at::Tensor& labels_n,
                bool pin = true);
-  /// Losses, and the gradients of scale * objective: of the weights [V, D] to d_weight, and
-  /// written to   /// d_hidden_nd (storage type, unrounded under emulation). On a GPU the losses stay there.
-  /// \param weights_n fp32 on the host: what the losses of a row, and so their gradients, are multiplied by;
-  ///     undefined: 1
-  LossSum LossAndGradients(const at::Tensor& hidden_nd, const at::Tensor& weight_vd,
-                           const at::Tensor& labels_n, const LossTerms& terms, const GradientScale& scale,
-                           at::Tensor& d_hidden_nd, GradientTarget d_weight, bool pin = true,
-                           const at::Tensor& weights_n = {});
+  /// Losses, and the gradients of scale * objective: of the weights [V, D] to d_weight, and written to
+  /// d_hidden_nd (storage type, unrounded under emulation). On a GPU the losses stay there.
+  LossSum LossAndGradients(const at::Tensor& hidden_nd, const at::Tensor& weight_vd, const HeadLabels& labels,
+                           const LossTerms& terms, const GradientScale& scale, at::Tensor& d_hidden_nd,
+                           GradientTarget d_weight);
 
   /// Memory of the slices and of padded weights, grown to the largest so far.
   int64_t workspace_bytes() const {
@@ -59,9 +57,9 @@ class LinearCrossEntropy {
   }
 
  private:
-  LossSum Run(const at::Tensor& hidden_nd, const at::Tensor& weight_vd, const at::Tensor& labels_n,
+  LossSum Run(const at::Tensor& hidden_nd, const at::Tensor& weight_vd, const HeadLabels& labels,
               const LossTerms& terms, const GradientScale& scale, at::Tensor* d_hidden_nd,
-              GradientTarget d_weight, bool pin, const at::Tensor& weights_n);
+              GradientTarget d_weight);
   /// The weights as the GEMMs of padded logits read them.
   at::Tensor Padded(const at::Tensor& weight_vd);
   /// Of a slice, whose gradients the padded logits hold.

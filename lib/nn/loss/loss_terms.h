@@ -13,6 +13,7 @@ namespace trainwright {
 struct LossTerms {
   float z_loss = 0;
   float label_smoothing = 0;  ///< in [0, 1)
+  bool operator==(const LossTerms&) const = default;
 };
 
 }  // namespace trainwright

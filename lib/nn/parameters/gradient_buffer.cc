@@ -88,6 +88,17 @@ bool GradientBuffer::TakeUnwritten(int64_t offset, int64_t size) {
   return true;
 }
 
+std::vector<bool> GradientBuffer::Unwritten() const {
+  std::vector<bool> unwritten;
+  for (const Matrix& matrix : matrices_) unwritten.push_back(matrix.unwritten);
+  return unwritten;
+}
+
+void GradientBuffer::set_unwritten(const std::vector<bool>& unwritten) {
+  TRAINWRIGHT_CHECK(unwritten.size() == matrices_.size());
+  for (size_t i = 0; i < unwritten.size(); ++i) matrices_[i].unwritten = unwritten[i];
+}
+
 size_t GradientBuffer::SegmentOf(int64_t offset) const {
   const auto after =
       std::upper_bound(segments_.begin(), segments_.end(), offset,

@@ -59,6 +59,10 @@ class GradientBuffer {
   /// Whether these elements are whole matrices that were not asked for since they were zeroed, so that
   /// whoever asks has to write them. They then count as written.
   bool TakeUnwritten(int64_t offset, int64_t size);
+  /// Of each matrix, in their order, whether it is unwritten: what the kernels of a pass depend on.
+  std::vector<bool> Unwritten() const;
+  /// For who repeats the kernels of a pass that left it so.
+  void set_unwritten(const std::vector<bool>& unwritten);
   /// Whether memory has been taken.
   bool allocated() const { return buffer_.defined() || taken_bytes_ > 0; }
   void Zero();

@@ -29,7 +29,7 @@ void RopeTable::Reserve(int64_t count) {
 }
 
 RopeRows RopeTable::RowsOf(const at::Tensor& positions_n, const at::Tensor& host_positions_n,
-                           const std::vector<int32_t>& span_starts) {
+                           const std::vector<int32_t>& span_starts, int64_t bound) {
   const auto* positions = host_positions_n.const_data_ptr<int64_t>();
   int64_t longest = 0;
   for (size_t s = 0; s + 1 < span_starts.size(); ++s) {
@@ -37,7 +37,7 @@ RopeRows RopeTable::RowsOf(const at::Tensor& positions_n, const at::Tensor& host
       longest = std::max(longest, positions[span_starts[s + 1] - 1] + 1);
   }
   if (rope_.LengthClass(longest) == 0) {
-    Reserve(longest);
+    Reserve(std::max(longest, bound));
     return {cosines_, sines_, positions_n};
   }
   std::vector<at::Tensor> angles;

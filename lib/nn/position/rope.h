@@ -33,8 +33,11 @@ class RopeTable {
   /// \param positions_n int64 [N] where the model computes;
   /// \param host_positions_n the same on the host
   /// \param span_starts [S+1]; positions rise within a span
+  /// \param bound how many positions the table has rows for at least
   RopeRows RowsOf(const at::Tensor& positions_n, const at::Tensor& host_positions_n,
-                  const std::vector<int32_t>& span_starts);
+                  const std::vector<int32_t>& span_starts, int64_t bound = 0);
+  /// Of the rows that there are.
+  int64_t bytes() const { return cosines_.defined() ? 2 * static_cast<int64_t>(cosines_.nbytes()) : 0; }
 
  private:
   void Reserve(int64_t count);

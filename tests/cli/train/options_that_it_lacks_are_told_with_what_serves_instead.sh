@@ -9,5 +9,4 @@ refused() {  # OPTION TEXT...
 }
 refused --tensor-parallel 'not divided among ranks' '--zero' PARALLELISM
 refused --pipeline-parallel 'layers are not divided' '--zero' PARALLELISM
-refused --compile 'nothing to compile'
 refused --max-tokens 'without padding' '--accum' '--max-tokens-per-batch'

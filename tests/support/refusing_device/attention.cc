@@ -18,6 +18,7 @@
 
 #include "tests/support/refusing_device/device_clock.h"
 #include "tests/support/refusing_device/host_view.h"
+#include "tests/support/refusing_device/recorded_work.h"
 #include "tests/support/refusing_device/refusing_device.h"
 
 namespace trainwright::test {
@@ -269,12 +270,12 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor> CudnnBackward(
 }
 
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
-  library.impl("_flash_attention_forward", &FlashForward);
-  library.impl("_flash_attention_backward", &FlashBackward);
-  library.impl("_efficient_attention_forward", &EfficientForward);
-  library.impl("_efficient_attention_backward", &EfficientBackward);
-  library.impl("_scaled_dot_product_cudnn_attention", &CudnnForward);
-  library.impl("_scaled_dot_product_cudnn_attention_backward", &CudnnBackward);
+  library.impl("_flash_attention_forward", &Kept<&FlashForward>::Call);
+  library.impl("_flash_attention_backward", &Kept<&FlashBackward>::Call);
+  library.impl("_efficient_attention_forward", &Kept<&EfficientForward>::Call);
+  library.impl("_efficient_attention_backward", &Kept<&EfficientBackward>::Call);
+  library.impl("_scaled_dot_product_cudnn_attention", &Kept<&CudnnForward>::Call);
+  library.impl("_scaled_dot_product_cudnn_attention_backward", &Kept<&CudnnBackward>::Call);
 }
 
 }  // namespace

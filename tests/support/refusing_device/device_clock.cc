@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "tests/support/refusing_device/recorded_work.h"
 #include "tests/support/refusing_device/refusing_device.h"
 
 namespace trainwright::test {
@@ -70,6 +71,11 @@ class Clock {
   std::list<Queued> queued_;
 };
 
+/// What a GPU cannot record, or would repeat with what the host had then.
+void RefuseToRecord(const std::string& what) {
+  TORCH_CHECK(!IsRecording(), "not permitted while work is recorded: ", what);
+}
+
 Clock& TheClock() {
   static auto* const clock = new Clock;
   return *clock;
@@ -78,8 +84,14 @@ Clock& TheClock() {
 }  // namespace
 
 void CountKernel() {
+  if (IsRepeating()) return;
   const std::lock_guard lock(TheClock().mutex);
   ++TheClock().counts.kernels;
+}
+
+void CountGraph() {
+  const std::lock_guard lock(TheClock().mutex);
+  ++TheClock().counts.graphs;
 }
 
 void CountDeviceBytes(int64_t more) {
@@ -90,6 +102,7 @@ void CountDeviceBytes(int64_t more) {
 }
 
 void Wait(const std::string& cause) {
+  RefuseToRecord(cause);
   Clock& clock = TheClock();
   const std::lock_guard lock(clock.mutex);
   ++clock.counts.waits[cause];
@@ -98,6 +111,7 @@ void Wait(const std::string& cause) {
 }
 
 void CopyToPinned(void* pinned, const void* kernel_memory, size_t size) {
+  RefuseToRecord("a copy to the host");
   const std::lock_guard lock(TheClock().mutex);
   TheClock().EndThoseOf(pinned, size);
   const auto* bytes = static_cast<const char*>(kernel_memory);
@@ -107,6 +121,7 @@ void CopyToPinned(void* pinned, const void* kernel_memory, size_t size) {
 }
 
 void CopyFromPinned(void* kernel_memory, const void* pinned, size_t size) {
+  RefuseToRecord("a copy from the host");
   const std::lock_guard lock(TheClock().mutex);
   TheClock().EndThoseOf(pinned, size);
   std::memcpy(kernel_memory, pinned, size);

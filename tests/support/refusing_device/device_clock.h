@@ -8,6 +8,7 @@
 namespace trainwright::test {
 
 void CountKernel();
+void CountGraph();
 void CountDeviceBytes(int64_t more);
 /// The host waits for all that was queued: what copies brought shows.
 /// \throws c10::Error under WaitsRefused

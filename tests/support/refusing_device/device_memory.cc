@@ -65,6 +65,24 @@ class Arena {
     used_.erase(found);
   }
 
+  DeviceMemoryContents Contents() {
+    const std::lock_guard lock(mutex_);
+    DeviceMemoryContents contents;
+    for (const auto& [at, block] : used_) {
+      const char* bytes = begin_ + kArenaBytes + at;
+      contents.blocks.push_back({at, block.number, {bytes, bytes + block.size}});
+    }
+    return contents;
+  }
+  void PutBack(const DeviceMemoryContents& contents) {
+    const std::lock_guard lock(mutex_);
+    for (const auto& [at, number, bytes] : contents.blocks) {
+      const auto found = used_.find(at);
+      if (found == used_.end() || found->second.number != number) continue;
+      std::memcpy(begin_ + kArenaBytes + at, bytes.data(), bytes.size());
+    }
+  }
+
   bool Has(const void* address) const { return address >= begin_ && address < begin_ + kArenaBytes; }
   void* KernelAddress(const void* address) const {
     return const_cast<char*>(static_cast<const char*>(address)) + kArenaBytes;
@@ -155,6 +173,14 @@ void* KernelAddress(const void* device_address) {
   if (device_address == nullptr) return nullptr;
   TORCH_CHECK(IsDeviceAddress(device_address), "not an address of the refusing device");
   return TheArena().KernelAddress(device_address);
+}
+
+DeviceMemoryContents DeviceMemoryContents::Now() {
+  return TheArena().Contents();
+}
+
+void DeviceMemoryContents::PutBack() const {
+  TheArena().PutBack(*this);
 }
 
 bool IsDeviceAddress(const void* address) {

@@ -18,6 +18,7 @@
 #include "tests/support/refusing_device/device_memory.h"
 #include "tests/support/refusing_device/host_view.h"
 #include "tests/support/refusing_device/pinned_memory.h"
+#include "tests/support/refusing_device/recorded_work.h"
 #include "tests/support/refusing_device/refusing_device.h"
 
 namespace trainwright::test {
@@ -79,9 +80,11 @@ at::Tensor CopyFrom(const at::Tensor& self, const at::Tensor& to, bool non_block
   } else if (!to.is_privateuseone()) {
     CopyToHost(self, to, non_blocking);
   } else {
-    CountKernel();
-    HostViews views;
-    views.Of(to).copy_(views.Of(self));
+    RunAndKeep([self, to] {
+      CountKernel();
+      HostViews views;
+      views.Of(to).copy_(views.Of(self));
+    });
   }
   return to;
 }
@@ -133,8 +136,8 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
   library.impl("_copy_from", &CopyFrom);
   library.impl("_copy_from_and_resize", &CopyFromAndResize);
   library.impl("_local_scalar_dense", &Item);
-  library.impl("mm.dtype_out", &ProductInWiderType);
-  library.impl("addmm.dtype_out", &AddProductInWiderType);
+  library.impl("mm.dtype_out", &Kept<&ProductInWiderType>::Call);
+  library.impl("addmm.dtype_out", &Kept<&AddProductInWiderType>::Call);
 }
 
 // Copies see to conjugates and negatives themselves; torch's way would be a copy again.

@@ -11,6 +11,7 @@
 #include "lib/nn/cuda/operators.h"
 #include "tests/support/refusing_device/device_clock.h"
 #include "tests/support/refusing_device/host_view.h"
+#include "tests/support/refusing_device/recorded_work.h"
 #include "tests/support/refusing_device/refusing_device.h"
 
 namespace trainwright::test {
@@ -53,7 +54,7 @@ struct Register {
   template <auto Operator>
   void operator()(const char* name) const {
     OnDevice<Operator>::name = name;
-    library->impl(name, &OnDevice<Operator>::Call);
+    library->impl(name, &Kept<&OnDevice<Operator>::Call>::Call);
   }
 };
 

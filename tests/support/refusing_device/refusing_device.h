@@ -27,6 +27,7 @@ inline const c10::Device kRefusingDevice(c10::DeviceType::PrivateUse1, 0);
 
 struct DeviceCounts {
   int64_t kernels = 0;                ///< that ran, copies on the device with them
+  int64_t graphs = 0;                 ///< that were launched; their kernels do not count
   int64_t copies = 0;                 ///< between pinned memory and the device, for which nobody waited
   int64_t bytes = 0, peak_bytes = 0;  ///< of tensors now, and at most at a time
   /// How often the host waited, by cause: "a copy to the host", "item", "a stream", "aten::nonzero".

@@ -1,0 +1,42 @@
+#include "lib/train/compile_choice.h"
+
+#include <utility>
+
+#include "lib/base/error.h"
+#include "lib/base/log.h"
+
+namespace trainwright {
+
+std::string WhyNoGraphs(const ResolvedRun& run, const Objective& objective, LanguageModel& model) {
+  const FineTuning& tuning = run.plan.tuning;
+  if (tuning.frozen_format != WeightFormat::kPlain) return "the base weights are quantised (--quant)";
+  if (tuning.lora && tuning.lora->dropout > 0)
+    return "adapters drop other elements at every step (--lora-dropout)";
+  if (run.compute.offload.any()) return "the host moves tensors while passes run (--offload)";
+  if (!model.parameters().gradient_buffer().is_whole()) return "gradients are divided among ranks (--zero)";
+  if (!objective.takes_label_passes()) {
+    return "the objective " + run.plan.objective + " has passes of its own (--objective)";
+  }
+  if (model.body().carries_state()) return "the host lays out the scans of a recurrence";
+  return "";
+}
+
+void ChooseCompile(CompileMode mode, const ResolvedRun& run, const Objective& objective,
+                   std::unique_ptr<GraphRecorder> recorder, LanguageModel* model) {
+  if (mode == CompileMode::kOff || run.compute.device.is_cpu()) return;
+  std::string reason = WhyNoGraphs(run, objective, *model);
+  if (reason.empty() && recorder == nullptr) reason = "the CUDA plugin has no part for graphs";
+  if (!reason.empty()) {
+    if (mode == CompileMode::kGraph) {
+      throw Error(ErrorCode::kUsage, "--compile graph", "cannot be, because " + reason, "",
+                  "leave it out, or use --compile auto");
+    }
+    return LogInfo("compile off, because " + reason);
+  }
+  model->set_graphs(
+      std::move(recorder),
+      {.most_tokens = run.plan.most_batch_tokens(),
+       .use = mode == CompileMode::kGraph ? GraphUse::kRequired : GraphUse::kWhereLaunchesBound});
+}
+
+}  // namespace trainwright

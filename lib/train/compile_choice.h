@@ -1,0 +1,23 @@
+/// What --compile makes of a run.
+#pragma once
+
+#include <string>
+
+#include "lib/model/language_model.h"
+#include "lib/objective/objective.h"
+#include "lib/spec/compile_mode.h"
+#include "lib/train/resolved_run.h"
+
+namespace trainwright {
+
+/// Why the passes of a run cannot be repeated as graphs, to follow "because"; empty: they can.
+std::string WhyNoGraphs(const ResolvedRun& run, const Objective& objective, LanguageModel& model);
+
+/// Makes the model repeat its passes as graphs where the mode asks for it and the run can, and says where it
+/// cannot. To be called after all else that chooses how passes run. Nothing on a CPU.
+/// \param recorder of the run's device; null: it has none
+/// \throws Error{kUsage} on kGraph of a run that cannot
+void ChooseCompile(CompileMode mode, const ResolvedRun& run, const Objective& objective,
+                   std::unique_ptr<GraphRecorder> recorder, LanguageModel* model);
+
+}  // namespace trainwright

@@ -1,0 +1,78 @@
+#include "tests/support/refusing_device/recorded_work.h"
+
+#include <atomic>
+#include <vector>
+
+#include "tests/support/refusing_device/device_clock.h"
+#include "tests/support/refusing_device/device_memory.h"
+
+namespace trainwright {
+
+struct RecordedGraph {
+  std::vector<std::function<void()>> work;
+  test::DeviceMemoryContents before;
+};
+
+namespace test {
+namespace {
+
+thread_local RecordedGraph* recording = nullptr;
+thread_local bool repeating = false;
+std::atomic<int> failing = 0;
+
+const char* Begin(int32_t, RecordedGraph** graph) {
+  *graph = new RecordedGraph;
+  if (failing > 0) return "no graphs today";
+  (*graph)->before = DeviceMemoryContents::Now();
+  recording = *graph;
+  return nullptr;
+}
+
+const char* End(RecordedGraph* graph, bool) {
+  recording = nullptr;
+  graph->before.PutBack();  // what was recorded has not run
+  graph->before = {};
+  return nullptr;
+}
+
+const char* Launch(RecordedGraph* graph) {
+  CountGraph();
+  repeating = true;
+  for (const auto& work : graph->work) work();
+  repeating = false;
+  return nullptr;
+}
+
+void Destroy(RecordedGraph* graph) {
+  delete graph;
+}
+
+constexpr DeviceGraphPlugin kGraphs = {.begin = &Begin, .end = &End, .launch = &Launch, .destroy = &Destroy};
+
+}  // namespace
+
+bool IsRecording() {
+  return recording != nullptr;
+}
+
+bool IsRepeating() {
+  return repeating;
+}
+
+void Keep(std::function<void()> work) {
+  recording->work.push_back(std::move(work));
+}
+
+const DeviceGraphPlugin* DeviceGraphs() {
+  return &kGraphs;
+}
+
+FailRecording::FailRecording() {
+  ++failing;
+}
+FailRecording::~FailRecording() {
+  --failing;
+}
+
+}  // namespace test
+}  // namespace trainwright
