@@ -198,6 +198,31 @@ TEST_F(DeviceJobTest, KeepsWhatItChoseByItsDevice) {
   EXPECT_THAT(state.compute.choices.attention_times, IsEmpty());  // equal runs write equal bytes
 }
 
+/// Whose fp32 GEMMs are the CPU's: in TF32 they are no others.
+TEST_F(DeviceJobTest, TellsTheErrorOfTf32WhereItIsAskedFor) {
+  const auto begin = [&] {
+    nlohmann::ordered_json first;
+    ForEachMetricsRecord(settings_.out + "/metrics.jsonl", [&](const nlohmann::ordered_json& record) {
+      if (record["type"] == "run_begin") first = record;
+    });
+    return first;
+  };
+  settings_.steps = 1;
+  settings_.mixed_precision = "no";
+  Train();
+  EXPECT_EQ(begin()["tf32"], false);
+  EXPECT_FALSE(begin().contains("tf32_error"));
+  settings_.tf32 = "on";
+  settings_.out = folder_.path("tf32");
+  testing::internal::CaptureStderr();
+  Train();
+  EXPECT_THAT(
+      testing::internal::GetCapturedStderr(),
+      testing::HasSubstr("TF32: fp32 GEMMs differ from fp32 by 0.0e+00 of their size, of 256 x 32 x 256"));
+  EXPECT_EQ(begin()["tf32"], true);
+  EXPECT_EQ(begin()["tf32_error"], 0.0);
+}
+
 TEST_F(DeviceJobTest, ChoosesNoAttentionWhereOneIsAskedFor) {
   settings_.attn_backend = "flash";
   settings_.steps = 1;
