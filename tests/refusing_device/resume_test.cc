@@ -9,6 +9,8 @@
 #include "lib/checkpoint/checkpoint.h"
 #include "lib/model/weights_io.h"
 #include "lib/run/metrics_log.h"
+#include "lib/run/run_directory.h"
+#include "lib/run/run_record.h"
 #include "lib/spec/product_choices.h"
 #include "lib/train/checkpoint_parts.h"
 #include "lib/train/train_job.h"
@@ -250,13 +252,23 @@ class DeviceProductsTest : public DeviceJob {
     settings_.save_every = "2";
     settings_.batch = settings_.accum = 1;
   }
-  std::string ChoicesFile() const { return settings_.out + "/" + kProductChoicesFile; }
+  std::string RecordFile() const { return settings_.out + "/" + kRunRecordFile; }
+  /// In the run's directory.
+  DeviceChoices Stored() const { return ReadRunRecord(RecordFile())->choices; }
   /// All of one number, as another run might have chosen.
   void Store(int64_t candidate) const {
-    ProductChoices choices = DecodeProductChoices(test::ReadFile(ChoicesFile()), "");
-    EXPECT_FALSE(choices.empty());
-    for (auto& [product, chosen] : choices) chosen = candidate;
-    test::WriteFile(ChoicesFile(), EncodeProductChoices(choices));
+    DeviceChoices choices = Stored();
+    EXPECT_FALSE(choices.products.empty());
+    for (auto& [product, chosen] : choices.products) chosen = candidate;
+    StoreDeviceChoices(RecordFile(), choices);
+  }
+  void StoreNone() const {
+    DeviceChoices choices = Stored();
+    choices.products.clear();
+    StoreDeviceChoices(RecordFile(), choices);
+  }
+  ProductChoices ChosenInState() const {
+    return ReadTrainState(settings_.out + "/latest/" + kStateFileName).compute.choices.products;
   }
   /// Trains to the first checkpoint.
   void Begin(const std::string& out) {
@@ -276,13 +288,13 @@ class DeviceProductsTest : public DeviceJob {
 
 TEST_F(DeviceProductsTest, KernelsAreChosenOnceAndAResumedRunHasTheSame) {
   Begin("run");
-  const std::string chosen = test::ReadFile(ChoicesFile());
-  EXPECT_THAT(chosen, testing::HasSubstr("linear_with_gelu bf16 32x16x24"));
+  const ProductChoices chosen = Stored().products;
+  EXPECT_TRUE(chosen.contains("linear_with_gelu bf16 32x16x24"));
   std::filesystem::copy(
       folder_.path("run"), folder_.path("copy"),
       std::filesystem::copy_options::recursive | std::filesystem::copy_options::copy_symlinks);
   const std::string weights = GoOn();
-  EXPECT_EQ(test::ReadFile(ChoicesFile()), chosen);
+  EXPECT_EQ(Stored().products, chosen);
   settings_.out = folder_.path("copy");
   EXPECT_EQ(GoOn(), weights);
 }
@@ -297,25 +309,40 @@ TEST_F(DeviceProductsTest, AResumedRunComputesWithTheStoredKernels) {
   settings_.out = folder_.path("copy");
   Store(1);  // whose sums have another order
   EXPECT_FALSE(GoOn() == with_the_first);
-  const TrainState state = ReadTrainState(settings_.out + "/latest/" + kStateFileName);
-  EXPECT_EQ(EncodeProductChoices(state.compute.products), test::ReadFile(ChoicesFile()));
+  EXPECT_EQ(ChosenInState(), Stored().products);
+}
+
+TEST_F(DeviceProductsTest, ARunOfBeforeGoesOnWithTheKernelsThatItHadInAFileOfTheirOwn) {
+  Begin("run");
+  std::filesystem::copy(
+      folder_.path("run"), folder_.path("copy"),
+      std::filesystem::copy_options::recursive | std::filesystem::copy_options::copy_symlinks);
+  Store(1);
+  const ProductChoices chosen = Stored().products;
+  const std::string weights = GoOn();
+  settings_.out = folder_.path("copy");
+  StoreNone();
+  test::WriteFile(settings_.out + "/" + kProductChoicesFile, EncodeProductChoices(chosen));
+  EXPECT_EQ(GoOn(), weights);
+  EXPECT_EQ(Stored().products, chosen);
 }
 
 TEST_F(DeviceProductsTest, WithoutItsFileARunHasTheKernelsOfItsState) {
   Begin("run");
-  const std::string chosen = test::ReadFile(ChoicesFile());
-  std::filesystem::remove(ChoicesFile());
+  const ProductChoices chosen = Stored().products;
+  EXPECT_FALSE(chosen.empty());
+  StoreNone();
   GoOn();
-  EXPECT_FALSE(std::filesystem::exists(ChoicesFile()));
-  const TrainState state = ReadTrainState(settings_.out + "/latest/" + kStateFileName);
-  EXPECT_EQ(EncodeProductChoices(state.compute.products), chosen);
+  EXPECT_FALSE(std::filesystem::exists(settings_.out + "/" + kProductChoicesFile));
+  EXPECT_EQ(ChosenInState(), chosen);
 }
 
 TEST_F(DeviceProductsTest, DeterministicRunsTryNothing) {
   settings_.deterministic = true;
   settings_.steps = 1;
   Train();
-  EXPECT_FALSE(std::filesystem::exists(ChoicesFile()));
+  EXPECT_TRUE(Stored().products.empty());
+  EXPECT_FALSE(std::filesystem::exists(settings_.out + "/" + kProductChoicesFile));
 }
 
 TEST_F(DeviceJobTest, WritesInTheBackgroundWhatItWritesInTheForeground) {
