@@ -11,6 +11,7 @@
 #   --deadline SECONDS begin nothing, and go on with nothing, after so long
 #   --list             the steps, the most seconds that each may take, and what they are
 #   --dry-run          the same command lines on the CPU, with tiny sizes
+#   --dry-run-device D or on what the build's engines take for device D: a stand-in for a GPU
 #   --build DIR        the build to use (default: the bundle, or build/cuda)
 #
 # Run again with the same --out it goes on where it stopped: steps that have ended are not repeated, whatever came of them. The

@@ -60,8 +60,8 @@ MAY_CHANGE_PROCESS = {
     "lib/checkpoint/checkpoint_writer.cc": {"setpriority"},
     # Gives back what is free; nothing is set.
     "lib/io/process_memory.cc": {"malloc_trim"},
-    # Put back as soon as the product is measured: torch has no other way to ask for one in tf32.
-    "lib/probe/gemm_ceiling.cc": {"setAllowTF32CuBLAS"},
+    # Put back as soon as a product is measured: torch has no other way to ask for one in tf32.
+    "lib/device/tf32_scope.cc": {"setAllowTF32CuBLAS"},
 }
 # The calls by which a main sets up its process, and the one of lib/ that makes them in its place.
 SETS_UP = re.compile(

@@ -63,7 +63,7 @@ void TellNotices(const std::vector<std::string>& notices) {
 
 /// Ranks on GPUs exchange through NCCL where all can, else through the host.
 void ChooseExchange(C10dWorld* world, const c10::Device& device) {
-  if (!device.is_cuda()) return;
+  if (device.is_cpu()) return;
   const std::string why_not =
       WhyNotNccl(world, {.has_nccl = C10dWorld::HasNccl(), .identity = GpuIdentity(device)});
   if (world->is_writer()) {

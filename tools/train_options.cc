@@ -662,7 +662,8 @@ void DefineDeviceOptions(CLI::App& app, TrainSettings* settings) {
   AddDeviceOptions(app, "Device", &settings->device, &settings->attn_backend, &settings->threads);
   app.add_option("--tf32", settings->tf32,
                  "on: a GPU's fp32 GEMMs (--mixed-precision no) round their inputs to TF32, 10 bits of "
-                 "mantissa, and are faster; off: fp32 is fp32")
+                 "mantissa, and are faster: the relative error of one is reported when a run begins; off: "
+                 "fp32 is fp32")
       ->check(CLI::IsMember({"on", "off"}))
       ->group("Device");
   app.add_option(

@@ -37,6 +37,13 @@ void HostTimeline::Begin(const char* name, ProfilePart part, int64_t operations,
   if (open.place != kNoEvent) events_[open.place].start_ns = open_.back().event.start_ns;
 }
 
+void HostTimeline::Count(int64_t operations) {
+  if (muted_ > 0 || open_.empty()) return;
+  Open& innermost = open_.back();
+  innermost.event.operations += operations;
+  if (innermost.place != kNoEvent) events_[innermost.place].operations += operations;
+}
+
 void HostTimeline::End() {
   const int64_t end_ns = now_();
   if (muted_ > 0) {

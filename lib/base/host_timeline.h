@@ -50,6 +50,8 @@ class HostTimeline {
   /// \param opaque whether pieces inside it are not told apart from it
   void Begin(const char* name, ProfilePart part, int64_t operations = 0, bool opaque = false,
              int64_t number = -1);
+  /// Adds to the operations of the innermost piece: of work that is known when it is done.
+  void Count(int64_t operations);
   /// Ends the innermost piece.
   void End();
 

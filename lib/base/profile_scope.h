@@ -48,7 +48,7 @@ class ProfileScope {
   HostTimeline* timeline_;
 };
 
-/// The same of work whose inner pieces are not told apart, as an evaluation's.
+/// The same of work whose inner pieces are not told apart, as an evaluation's: their operations do not count.
 class OpaqueProfileScope {
  public:
   OpaqueProfileScope(const char* name, ProfilePart part) : timeline_(thread_timeline) {
@@ -56,6 +56,10 @@ class OpaqueProfileScope {
   }
   ~OpaqueProfileScope() {
     if (timeline_ != nullptr) timeline_->End();
+  }
+  /// Says how many floating-point operations it did, once that is known. No other piece is under way in it.
+  void Count(int64_t operations) {
+    if (timeline_ != nullptr) timeline_->Count(operations);
   }
   OpaqueProfileScope(const OpaqueProfileScope&) = delete;
   OpaqueProfileScope& operator=(const OpaqueProfileScope&) = delete;

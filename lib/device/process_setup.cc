@@ -17,10 +17,10 @@ ProcessSetup SetUpProcess(const ProcessRequest& request) {
                        [&] { return SetComputeThreads(request.threads); });
   PrepareGpuChoices(request.gpu);
   setup.device = ChooseDevice(request.device);
-  if (setup.device.is_cuda()) {
-    ApplyGpuChoices(request.gpu);
-  } else {
+  if (setup.device.is_cpu()) {
     for (const std::string& sentence : ChoicesWithoutGpu(request.gpu)) LogWarning(sentence);
+  } else {
+    ApplyGpuChoices(request.gpu);
   }
   if (request.mem_fraction) {
     setup.memory_cap_bytes = WithMemoryErrors(

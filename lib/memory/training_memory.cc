@@ -3,6 +3,7 @@
 #include <ATen/ops/zeros.h>
 
 #include <algorithm>
+#include <memory>
 #include <optional>
 #include <utility>
 
@@ -10,6 +11,8 @@
 #include "lib/nn/attention/attention_backend.h"
 #include "lib/nn/attention/torch_attention.h"
 #include "lib/nn/linear/micro_kernel.h"
+#include "lib/nn/linear/product_chooser.h"
+#include "lib/nn/product_workspace.h"
 #include "lib/spec/family.h"
 
 namespace trainwright {
@@ -111,6 +114,8 @@ MemoryParts TrainingMemory(const ModelFamilies& families, const MemoryRequest& r
   const bool on_cpu = request.device.is_cpu();
   if (!on_cpu) RequireGpuSupport(request.model);
   const auto shapes = ShapesOf(families, request);
+  // It is told which GEMMs have epilogues: HeldByModel asks.
+  if (!on_cpu) shapes->parameters().set_product_chooser(std::make_shared<ProductChooser>());
   passes.run(shapes.get());
   MemoryParts memory = WithOptimizer(request, shapes.get());
   if (on_cpu) {
@@ -151,6 +156,8 @@ MemoryParts HeldByModel(LanguageModel& model) {
   const ModelMemory held = model.memory();
   memory.activations = held.activation_bytes;
   memory.logits = held.logits_bytes;
+  const ProductChooser* const chooser = parameters.product_chooser();
+  if (chooser != nullptr && chooser->asked()) memory.products = kProductWorkspaceBytes;
   return memory;
 }
 

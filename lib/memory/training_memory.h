@@ -67,7 +67,8 @@ std::unique_ptr<LanguageModel> ShapesOf(const ModelFamilies& families, const Mem
 /// Weights and the state that goes with them; the parts of the passes are 0.
 MemoryParts StateMemory(const ModelFamilies& families, const MemoryRequest& request);
 /// With the passes of a micro-batch, those of a language model's loss where only its input is given. On a GPU
-/// without `products`, which only a run there shows.
+/// `products` is the workspace of the GEMMs with epilogues, where the model has some; what the library takes
+/// for others only a run there shows.
 /// \throws Error{kDevice} on a GPU of a family that has no kernels for it
 MemoryParts TrainingMemory(const ModelFamilies& families, const MemoryRequest& request,
                            const MicroBatchPasses& passes);

@@ -1,6 +1,5 @@
 #include "lib/probe/gemm_ceiling.h"
 
-#include <ATen/Context.h>
 #include <ATen/Parallel.h>
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/empty.h>
@@ -13,6 +12,7 @@
 
 #include "lib/base/elapsed.h"
 #include "lib/device/device_sync.h"
+#include "lib/device/tf32_scope.h"
 #include "lib/nn/linear/matmul.h"
 #include "lib/nn/peak_rate.h"
 
@@ -36,20 +36,6 @@ at::ScalarType DtypeOf(GemmType type) {
   }
   return at::kFloat;
 }
-
-/// Lets torch's fp32 products of a GPU round to tf32 while it lives.
-class Tf32Scope {
- public:
-  explicit Tf32Scope(bool on) : before_(at::globalContext().allowTF32CuBLAS()) {
-    at::globalContext().setAllowTF32CuBLAS(on);
-  }
-  ~Tf32Scope() { at::globalContext().setAllowTF32CuBLAS(before_); }
-  Tf32Scope(const Tf32Scope&) = delete;
-  Tf32Scope& operator=(const Tf32Scope&) = delete;
-
- private:
-  bool before_;
-};
 
 /// Two matrices of small numbers (zeros would draw less power on a GPU) and their product.
 class Product {

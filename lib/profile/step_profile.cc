@@ -116,12 +116,13 @@ std::string FormatParts(const StepProfile& profile) {
   return table.ToString();
 }
 
+/// \param computes whether the work is done in these times, and not only launched
 std::string FormatOperators(const std::string& title, const std::vector<OperatorTime>& operators,
-                            int64_t steps) {
+                            int64_t steps, bool computes) {
   Table table({title, "part", "calls", "self ms a step", "ms a step", "GFLOP/s"});
   for (size_t i = 0; i < std::min(operators.size(), kMostOperators); ++i) {
     const OperatorTime& each = operators[i];
-    const bool counted = each.operations > 0 && each.total_ns > 0;
+    const bool counted = computes && each.operations > 0 && each.total_ns > 0;
     const std::string rate =
         counted ? FormatFixed(static_cast<double>(each.operations) / static_cast<double>(each.total_ns), 1)
                 : "-";
@@ -132,7 +133,22 @@ std::string FormatOperators(const std::string& title, const std::vector<Operator
   return table.ToString();
 }
 
+std::string FormatGemms(const StepProfile& profile) {
+  if (profile.gemm_operations == 0) return "";
+  const double operations_a_step = static_cast<double>(profile.gemm_operations) /
+                                   static_cast<double>(std::max<int64_t>(profile.steps(), 1));
+  return "GEMMs: " + FormatFixed(1e-9 * operations_a_step, 3) + " GFLOP a step, " +
+         FormatFixed(1e-9 * profile.gemm_operations_per_s(), 1) + " GFLOP/s" +
+         (profile.device ? " in their time on the device" : "") + "\n\n";
+}
+
 }  // namespace
+
+double StepProfile::gemm_operations_per_s() const {
+  constexpr auto kGemm = static_cast<size_t>(ProfilePart::kGemm);
+  const int64_t time_ns = device ? device->part_ns[kGemm] : part_ns[kGemm];
+  return time_ns > 0 ? static_cast<double>(gemm_operations) / Seconds(time_ns) : 0;
+}
 
 StepProfile SummarizeSteps(const HostTimeline& timeline, const std::vector<DeviceActivity>* activities) {
   StepProfile profile;
@@ -146,6 +162,7 @@ StepProfile SummarizeSteps(const HostTimeline& timeline, const std::vector<Devic
                                  .self_ns = totals.self_ns,
                                  .total_ns = totals.total_ns,
                                  .operations = totals.operations});
+    if (totals.part == ProfilePart::kGemm) profile.gemm_operations += totals.operations;
   }
   LongestFirst(&profile.operators);
   if (activities != nullptr) profile.device = SummarizeDevice(WithinSteps(timeline, *activities));
@@ -166,17 +183,20 @@ ordered_json EncodeStepProfile(const StepProfile& profile) {
           {"trace", profile.trace},
           {"events_left_out", profile.events_left_out},
           {"parts", EncodeParts(profile.part_ns, profile.wall_ns)},
+          {"gemm",
+           {{"operations", profile.gemm_operations}, {"operations_per_s", profile.gemm_operations_per_s()}}},
           {"operators", EncodeOperators(profile.operators)},
           {"device", device}};
 }
 
 std::string FormatStepProfile(const StepProfile& profile) {
-  std::string text = FormatParts(profile) + "\n";
+  std::string text = FormatParts(profile) + "\n" + FormatGemms(profile);
   if (profile.device) {
     text += "the device was busy for " + Percent(profile.device->busy_ns, profile.wall_ns) +
-            " % of the time\n\n" + FormatOperators("kernel", profile.device->kernels, profile.steps()) + "\n";
+            " % of the time\n\n" + FormatOperators("kernel", profile.device->kernels, profile.steps(), true) +
+            "\n";
   }
-  return text + FormatOperators("operator", profile.operators, profile.steps());
+  return text + FormatOperators("operator", profile.operators, profile.steps(), !profile.device);
 }
 
 std::string DescribeProfileRecord(const ordered_json& record) {

@@ -38,10 +38,14 @@ struct StepProfile {
   std::array<int64_t, kProfileParts> part_ns = {};
   std::vector<OperatorTime> operators;  ///< the longest self time first
   std::optional<DeviceProfile> device;  ///< absent: the steps ran on the host alone
-  int64_t events_left_out = 0;          ///< of the trace, which is bounded; the sums have them
-  std::string trace;                    ///< its path in the run directory; empty: it could not be written
+  /// Floating-point operations of the steps' GEMMs, those with epilogues and of the loss head among them.
+  int64_t gemm_operations = 0;
+  int64_t events_left_out = 0;  ///< of the trace, which is bounded; the sums have them
+  std::string trace;            ///< its path in the run directory; empty: it could not be written
 
   int64_t steps() const { return last_step - first_step + 1; }
+  /// Of GEMMs, in the time of their part: the device's where there is one, else the host's; 0: none.
+  double gemm_operations_per_s() const;
 };
 
 /// \param timeline whose outermost pieces are the steps

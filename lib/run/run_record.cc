@@ -6,6 +6,7 @@
 #include "lib/io/byte_sink.h"
 #include "lib/io/byte_source.h"
 #include "lib/run/plan_codec.h"
+#include "lib/spec/product_choices.h"
 
 namespace trainwright {
 namespace {
@@ -73,7 +74,19 @@ std::optional<RunRecord> ReadRunRecord(const std::string& path) {
   } catch (const nlohmann::json::exception& error) {
     throw Error(ErrorCode::kBadInput, path, std::string("cannot be read: ") + error.what());
   }
+  const std::string products = (std::filesystem::path(path).parent_path() / kProductChoicesFile).string();
+  if (record.choices.products.empty() && std::filesystem::exists(products)) {
+    record.choices.products =
+        DecodeProductChoices(std::string(AsText(ReadWholeFile(products, kMostBytes))), products);
+  }
   return record;
+}
+
+void StoreDeviceChoices(const std::string& path, const DeviceChoices& choices) {
+  std::optional<RunRecord> record = ReadRunRecord(path);
+  TRAINWRIGHT_CHECK(record.has_value());
+  record->choices = choices;
+  WriteRunRecord(path, *record);
 }
 
 }  // namespace trainwright

@@ -5,10 +5,11 @@
 ///    "init": "path", "data_sha256": "hex", "order_fingerprint": "hex", "working_directory": "path",
 ///    "parent": {"run": "path", "step": n, "checkpoint": "path", "weights_sha256": "hex",
 ///               "state_sha256": "hex"},
-///    "device_choices": {"head_slice_logits": n, "attention": "cudnn", "attention_s": {"cudnn": s}}}
+///    "device_choices": {...}}
 ///
 /// plan as in trainwright_state.safetensors, model as config.json; init is empty for random weights; parent
-/// is there for a branch: the checkpoint that the run began with; device_choices where there are any. For a
+/// is there for a branch: the checkpoint that the run began with; device_choices (lib/spec/device_choices.h)
+/// where there are any. For a
 /// moment there may be "options", too: lib/run/run_memory.h.
 #pragma once
 
@@ -49,8 +50,12 @@ std::string RunRecordText(const nlohmann::ordered_json& encoded);
 /// Replaces the file that is there.
 /// \throws Error{kIo}
 void WriteRunRecord(const std::string& path, const RunRecord& record);
+/// With the choices of GEMM kernels that runs of before had in a file of their own beside it.
 /// \returns nullopt where there is no such file: a run of before there was one
 /// \throws Error{kBadInput} on a file that holds something else; Error{kIo}
 std::optional<RunRecord> ReadRunRecord(const std::string& path);
+/// Replaces the choices of the record that is there.
+/// \throws as ReadRunRecord and WriteRunRecord
+void StoreDeviceChoices(const std::string& path, const DeviceChoices& choices);
 
 }  // namespace trainwright

@@ -3,6 +3,23 @@
 #include "lib/base/units.h"
 
 namespace trainwright {
+namespace {
+
+[[noreturn]] void RefuseType(const char* problem, const nlohmann::ordered_json& json) {
+  throw nlohmann::json::type_error::create(302, problem, &json);
+}
+
+ProductChoices DecodeProducts(const nlohmann::ordered_json& json) {
+  if (!json.is_object()) RefuseType("gemm_kernels must be an object", json);
+  ProductChoices products;
+  for (const auto& [product, candidate] : json.items()) {
+    if (!candidate.is_number_unsigned()) RefuseType("the number of a GEMM's kernel must be at least 0", json);
+    products[product] = candidate.get<int64_t>();
+  }
+  return products;
+}
+
+}  // namespace
 
 nlohmann::ordered_json EncodeDeviceChoices(const DeviceChoices& choices) {
   nlohmann::ordered_json json = nlohmann::ordered_json::object();
@@ -11,6 +28,7 @@ nlohmann::ordered_json EncodeDeviceChoices(const DeviceChoices& choices) {
   for (const DeviceChoices::AttentionTime& time : choices.attention_times) {
     json["attention_s"][time.backend] = time.seconds;
   }
+  for (const auto& [product, candidate] : choices.products) json["gemm_kernels"][product] = candidate;
   return json;
 }
 
@@ -18,10 +36,12 @@ DeviceChoices DecodeDeviceChoices(const nlohmann::ordered_json& json) {
   DeviceChoices choices;
   choices.head_slice_logits = json.value("head_slice_logits", int64_t{0});
   choices.attention = json.value("attention", std::string());
-  if (!json.contains("attention_s")) return choices;
-  for (const auto& [backend, seconds] : json.at("attention_s").items()) {
-    choices.attention_times.push_back({backend, seconds.get<double>()});
+  if (json.contains("attention_s")) {
+    for (const auto& [backend, seconds] : json.at("attention_s").items()) {
+      choices.attention_times.push_back({backend, seconds.get<double>()});
+    }
   }
+  if (json.contains("gemm_kernels")) choices.products = DecodeProducts(json.at("gemm_kernels"));
   return choices;
 }
 

@@ -1,12 +1,19 @@
 /// What a run decides before its first step by what it finds on its device, and then keeps: a run that is
 /// resumed asks no device again, so that its bits do not depend on what is free or fast that day. Free of
 /// torch.
+///
+/// Stored as one JSON object, in run.json (lib/run/run_record.h) and in a run's states:
+///
+///   {"head_slice_logits": n, "attention": "cudnn", "attention_s": {"cudnn": s},
+///    "gemm_kernels": {"<GEMM>": n}}
 #pragma once
 
 #include <cstdint>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
+
+#include "lib/spec/product_choices.h"
 
 namespace trainwright {
 
@@ -21,8 +28,9 @@ struct DeviceChoices {
   int64_t head_slice_logits = 0;  ///< see HeadSliceLogits; 0: not chosen
   std::string attention;          ///< of spans of one length, where `auto` is asked for; empty: not chosen
   std::vector<AttentionTime> attention_times;
+  ProductChoices products = {};  ///< empty: not chosen
 
-  bool any() const { return head_slice_logits > 0 || !attention.empty(); }
+  bool any() const { return head_slice_logits > 0 || !attention.empty() || !products.empty(); }
   bool operator==(const DeviceChoices&) const = default;
 };
 

@@ -30,8 +30,10 @@ struct MemoryParts {
   int64_t attention = 0;        ///< scratch of a GPU's attention kernel
   int64_t snapshot = 0;         ///< the copy that checkpoints are written from in the background
   int64_t loader = 0;           ///< samples in use and ready
-  int64_t products = 0;         ///< packed operands of GEMMs, and what the allocator keeps of what was freed
-  int64_t process = 0;          ///< code, libraries and the data set's tables, before a model was made
+  /// On a CPU packed operands of GEMMs, and what the allocator keeps of what was freed; on a GPU scratch of
+  /// GEMMs.
+  int64_t products = 0;
+  int64_t process = 0;  ///< code, libraries and the data set's tables, before a model was made
   /// What lies where the model computes; the rest is always the host's.
   int64_t of_model() const {
     return parameters + gradients + optimizer + compute_copy + frozen + activations + logits +
@@ -60,7 +62,7 @@ enum class MemoryGroup {
   kLoader,
   kSnapshot,
   kRuntime,  ///< code and mapped files, and what the process had before it made a model
-  kHeap      ///< on a CPU: what the allocator keeps, packed operands of GEMMs first
+  kHeap      ///< on a CPU what the allocator keeps, packed operands of GEMMs first; on a GPU scratch of GEMMs
 };
 
 /// What is said of a part.

@@ -5,7 +5,8 @@
 /// with it, for another kernel may add up in another order and give other bits. The numbers mean the same
 /// as long as library and GPU are the same, which a run's state says (a difference warns).
 ///
-/// Stored as JSON, product_choices.json in the run directory, and as this text in a run's state:
+/// Stored among DeviceChoices (device_choices.h). By themselves they are a text of JSON, which ranks send
+/// each other, and which runs of before had as product_choices.json and as "products" in their states:
 ///
 ///   {"schema": "trainwright.product_choices/1", "candidates": {"<product>": n, ...}}
 ///
@@ -23,6 +24,7 @@ namespace trainwright {
 /// By the GEMM's name.
 using ProductChoices = std::map<std::string, int64_t>;
 
+/// In the directory of a run of before.
 inline constexpr char kProductChoicesFile[] = "product_choices.json";
 
 /// The candidate to choose by the seconds that each took, in their order: the fastest, if it takes less than

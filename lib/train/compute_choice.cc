@@ -18,7 +18,7 @@ ComputeChoice ChooseCompute(const TrainSettings& settings, const ProcessSetup& p
                      .torch_build = TorchBuild(),
                      .threads = process.threads,
                      .attention = settings.attn_backend,
-                     .tf32 = settings.tf32 == "on" && choice.device.is_cuda()};
+                     .tf32 = settings.tf32 == "on" && !choice.device.is_cpu()};
   LogInfo("device " + choice.identity.device + ", " + std::to_string(process.threads) + " thread" +
           (process.threads == 1 ? "" : "s"));
   if (settings.empty_cache_every > 0 && choice.device.is_cpu()) {

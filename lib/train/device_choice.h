@@ -1,4 +1,5 @@
-/// The choices of a run that its device decides: see DeviceChoices.
+/// The choices of a run that its device decides: see DeviceChoices. Those of GEMM kernels, which need a
+/// model, are product_choice.h's.
 #pragma once
 
 #include "lib/train/resolved_run.h"

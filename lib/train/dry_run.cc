@@ -162,8 +162,10 @@ void MeasureOnGpu(const ModelFamilies& families, const DryRunRequest& request, c
                 /*learning_rate=*/0.0, plan.optimizer.beta1, trainer.optimizer.get());
   });
   report->measurement = DryRunMeasurement::kFullMicroBatch;
-  report->memory.products =
-      std::max<int64_t>(0, PeakDeviceBytes(request.device) - OfMeasuredModel(report->memory, trainer));
+  // The peak has what was known of these before.
+  int64_t& products = report->memory.products;
+  products = std::max(products,
+                      PeakDeviceBytes(request.device) - OfMeasuredModel(report->memory, trainer) + products);
 }
 
 /// The same of a CPU: of the whole micro-batch where it fits, else of a sample.
@@ -229,7 +231,10 @@ bool IsTold(const MemoryPart& part, const DryRunReport& report) {
   if (is(&MemoryParts::exchange)) return report.memory.exchange > 0;
   if (is(&MemoryParts::representations)) return report.memory.representations > 0;
   if (is(&MemoryParts::attention)) return report.on_gpu;
-  if (is(&MemoryParts::products)) return report.measurement == DryRunMeasurement::kFullMicroBatch;
+  if (is(&MemoryParts::products)) {
+    return report.measurement == DryRunMeasurement::kFullMicroBatch ||
+           (report.on_gpu && report.memory.products > 0);
+  }
   if (is(&MemoryParts::activations) || is(&MemoryParts::logits)) {
     return report.measurement != DryRunMeasurement::kNone;
   }

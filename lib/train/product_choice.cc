@@ -1,18 +1,15 @@
 #include "lib/train/product_choice.h"
 
 #include <algorithm>
-#include <filesystem>
 #include <memory>
 #include <string>
 #include <vector>
 
-#include "lib/base/bytes.h"
 #include "lib/base/log.h"
 #include "lib/dist/shared_work.h"
-#include "lib/io/byte_sink.h"
-#include "lib/io/byte_source.h"
 #include "lib/memory/training_memory.h"
 #include "lib/nn/linear/product_chooser.h"
+#include "lib/run/run_record.h"
 
 namespace trainwright {
 namespace {
@@ -27,17 +24,6 @@ std::string ShareText(World* world, const std::string& text) {
   std::string shared;
   for (const int64_t character : characters) shared += static_cast<char>(character);
   return shared;
-}
-
-/// What the run has chosen before; empty: nothing.
-std::string Stored(const RunDirectory* directory, const ResolvedRun& run) {
-  const std::string path = directory->path() + "/" + kProductChoicesFile;
-  if (std::filesystem::exists(path)) {
-    const std::vector<uint8_t> bytes = ReadWholeFile(path);
-    return {bytes.begin(), bytes.end()};
-  }
-  if (!run.resume || run.resume->state.compute.products.empty()) return "";
-  return EncodeProductChoices(run.resume->state.compute.products);
 }
 
 bool MayTry(const TrainSettings& settings, const ResolvedRun& run, LanguageModel* model) {
@@ -69,19 +55,24 @@ void ChooseProducts(const TrainSettings& settings, int64_t steps_taken, World* w
   if (run->compute.device.is_cpu()) return;
   const auto chooser = std::make_shared<ProductChooser>();
   model->parameters().set_product_chooser(chooser);
-  std::string text = ShareText(world, world->is_writer() ? Stored(directory, *run) : "");
-  if (text.empty() && steps_taken == 0 && MayTry(settings, *run, model)) {
+  DeviceChoices& choices = run->compute.identity.choices;
+  const auto share = [&](const ProductChoices& products) {
+    return ShareText(world, world->is_writer() && !products.empty() ? EncodeProductChoices(products) : "");
+  };
+  std::string text = share(choices.products);
+  const bool tries = text.empty() && steps_taken == 0 && MayTry(settings, *run, model);
+  if (tries) {
     Rehearse(run->plan, model, chooser.get());
-    if (chooser->choices().empty()) return;
-    text = ShareText(world, world->is_writer() ? EncodeProductChoices(chooser->choices()) : "");
-    AsWriter(world, [&] {
-      WriteFileAtomically(directory->path() + "/" + kProductChoicesFile, AsBytes(text));
-      Announce(chooser->choices());
-      return 0;
-    });
+    text = share(chooser->choices());
   }
-  if (!text.empty()) chooser->set_choices(DecodeProductChoices(text, kProductChoicesFile));
-  run->compute.identity.products = chooser->choices();
+  choices.products = text.empty() ? ProductChoices() : DecodeProductChoices(text, "the writing rank");
+  chooser->set_choices(choices.products);
+  if (!tries || text.empty()) return;
+  AsWriter(world, [&] {
+    StoreDeviceChoices(directory->record_path(), choices);
+    Announce(choices.products);
+    return 0;
+  });
 }
 
 }  // namespace trainwright

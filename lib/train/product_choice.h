@@ -10,17 +10,17 @@
 
 namespace trainwright {
 
-/// Gives the model the choices in the run's directory, or else in its state. Where there are none and no
-/// step was taken, tries the kernels on one micro-batch of the run's size, forward and backward, and stores
-/// what it chose; all ranks take the writer's choices. Nothing is tried under --deterministic, nor with
-/// --auto-oom, which would not see that memory ran out, of models with adapters, whose GEMMs have no
-/// biases within them, nor where gradients are sharded or off-loaded: then, for shapes that no such
-/// micro-batch has, and for a run that went on without choices, the library's best guesses compute. By all
-/// ranks together, after the model has its options and before the first step. Nothing on a CPU.
+/// Gives the model what the run has chosen. Where that is nothing and no step was taken, tries the kernels
+/// on one micro-batch of the run's size, forward and backward, and stores what it chose; all ranks take the
+/// writer's choices. Nothing is tried under --deterministic, nor with --auto-oom, which would not see that
+/// memory ran out, of models with adapters, whose GEMMs have no biases within them, nor where gradients are
+/// sharded or off-loaded: then, for shapes that no such micro-batch has, and for a run that went on without
+/// choices, the library's best guesses compute. By all ranks together, after the model has its options and
+/// before the first step. Nothing on a CPU.
 /// \param directory the writer's; null on the other ranks
 /// \param steps_taken by the run
-/// \param run is given the choices, for its states
-/// \throws Error{kBadInput} on a file that cannot be read
+/// \param run has the choices of before, and gets those that are made, for its states
+/// \throws Error{kIo} where they cannot be stored in run.json
 void ChooseProducts(const TrainSettings& settings, int64_t steps_taken, World* world,
                     const RunDirectory* directory, LanguageModel* model, ResolvedRun* run);
 

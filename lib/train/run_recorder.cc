@@ -128,6 +128,7 @@ nlohmann::ordered_json EncodeRun(const RunFacts& facts, const RunDirectory& run,
                                    {"ranks", plan.ranks},
                                    {"cost_per_hour", ValueOrNull(cost_per_hour)}};
   if (facts.types) fields["dtypes"] = ToJson(*facts.types);
+  if (facts.tf32_error) fields["tf32_error"] = facts.tf32_error->relative;
   return fields;
 }
 
@@ -170,6 +171,7 @@ void TellRun(const RunFacts& facts) {
                : "") +
           ", " + PrecisionName(plan.precision) + (facts.types ? " (" + facts.types->text() + ")" : ""));
   LogInfo("kernels: " + facts.kernels);
+  if (facts.tf32_error) LogInfo("TF32: fp32 GEMMs differ from fp32 by " + facts.tf32_error->text());
 }
 
 }  // namespace

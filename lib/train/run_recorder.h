@@ -35,6 +35,7 @@
 #include "lib/spec/model_flops.h"
 #include "lib/train/run_listener.h"
 #include "lib/train/run_totals.h"
+#include "lib/train/tf32_error.h"
 #include "lib/train/train_state.h"
 #include "lib/train/trainer.h"
 #include "lib/train/value_types.h"
@@ -51,6 +52,7 @@ struct RunFacts {
   ComputeIdentity compute;
   std::string kernels;                           ///< as of kernel_names.h
   std::optional<ValueTypes> types = {};          ///< of the model's values
+  std::optional<Tf32Error> tf32_error = {};      ///< where fp32 GEMMs round to TF32
   std::optional<double> peak_tflops;             ///< of the device, for MFU; absent: unknown
   uint64_t data_tokens = 0, data_documents = 0;  ///< of the training set
   SplitCounts held_out;                          ///< of it, by the plan's split

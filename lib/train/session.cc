@@ -29,6 +29,7 @@
 #include "lib/train/run_provenance.h"
 #include "lib/train/run_template.h"
 #include "lib/train/start_facts.h"
+#include "lib/train/tf32_error.h"
 
 namespace trainwright {
 namespace {
@@ -81,6 +82,12 @@ CheckpointFacts FactsOfCheckpoints(const TrainSettings& settings, const Resolved
           .tokens_before = trainer.tokens_seen(),
           .embedding = trainer.objective().EmbeddingOf(run.data->set()),
           .chat_template = TemplateOfRun(run, setup)};
+}
+
+/// Where fp32 GEMMs round to TF32.
+std::optional<Tf32Error> Tf32ErrorOf(const ResolvedRun& run) {
+  if (!run.compute.identity.tf32) return std::nullopt;
+  return MeasureTf32Error(run.model.config, run.compute.device);
 }
 
 void WarnOfUselessOffload(const GradientBuffer& gradients) {
@@ -196,6 +203,7 @@ void Session::OpenRecorder(const TrainJobContext& context) {
                .compute = run_->compute.identity,
                .kernels = KernelNames(run_->model.config, run_->plan, run_->compute),
                .types = ValueTypesOf(*setup_.model),
+               .tf32_error = Tf32ErrorOf(*run_),
                .peak_tflops = PeakTflops(settings_, run_->compute.device, run_->plan.precision),
                .data_tokens = totals.tokens,
                .data_documents = totals.documents,

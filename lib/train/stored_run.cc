@@ -145,8 +145,12 @@ void ResolveResumedRun(const TrainSettings& settings, const TrainJobContext& con
     }
   }
   // The record knows what was timed, too.
-  const bool recorded = record != nullptr && record->choices.any();
-  TakeStoredChoices(settings, recorded ? record->choices : resume.state.compute.choices, run);
+  DeviceChoices stored = resume.state.compute.choices;
+  if (record != nullptr && record->choices.any()) {
+    stored = record->choices;
+    if (stored.products.empty()) stored.products = resume.state.compute.choices.products;
+  }
+  TakeStoredChoices(settings, stored, run);
   CompleteStoredPlan(ChoicesOf(context), &run->plan);
   resume.stored_options = PlanAsOptions(run->plan);
   log->Announce(run->data->WeighSets(run->plan.data_weights));

@@ -32,6 +32,7 @@
 #include "lib/run/run_record.h"
 #include "lib/run/settings_check.h"
 #include "lib/spec/config_json.h"
+#include "lib/spec/product_choices.h"
 #include "lib/train/device_choice.h"
 #include "lib/train/resolved_run.h"
 #include "lib/train/run_memory.h"
@@ -81,6 +82,7 @@ std::unique_ptr<RunDirectory> MakeRunDirectory(const TrainSettings& settings, co
   RemoveRunCompletion(*directory);
   std::error_code ignored;  // mostly there is none
   fs::remove(directory->trace_path(), ignored);
+  fs::remove(directory->path() + "/" + kProductChoicesFile, ignored);
   RunRecorder::CutBack(*directory, -1);
   LogInfo("run " + directory->path());
   return directory;

@@ -170,8 +170,8 @@ TrainState Decode(ByteSpan file, const std::shared_ptr<const void>& keeper, cons
     if (compute.contains("scan")) ReadField(compute, "scan", path, &state.compute.scan);
     if (compute.contains("tf32")) ReadField(compute, "tf32", path, &state.compute.tf32);
     if (compute.contains("choices")) state.compute.choices = DecodeDeviceChoices(compute.at("choices"));
-    if (compute.contains("products")) {
-      state.compute.products = DecodeProductChoices(compute.at("products").get<std::string>(), path);
+    if (compute.contains("products")) {  // a state of before they were among the choices
+      state.compute.choices.products = DecodeProductChoices(compute.at("products").get<std::string>(), path);
     }
   } catch (const nlohmann::json::exception& error) {
     throw Error(ErrorCode::kBadInput, path,
@@ -217,9 +217,6 @@ void WriteTrainState(const std::string& path, const TrainState& state, const Sta
     DeviceChoices choices = state.compute.choices;
     choices.attention_times.clear();  // a clock's, which would differ between equal runs
     json["compute"]["choices"] = EncodeDeviceChoices(choices);
-  }
-  if (!state.compute.products.empty()) {
-    json["compute"]["products"] = EncodeProductChoices(state.compute.products);
   }
   EncodeLoaderStates(trainer.loaders, &json);
   std::vector<at::Tensor> values;

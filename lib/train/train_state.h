@@ -11,7 +11,6 @@
 #include "lib/base/bytes.h"
 #include "lib/run/train_plan.h"
 #include "lib/spec/device_choices.h"
-#include "lib/spec/product_choices.h"
 #include "lib/train/trainer.h"
 
 namespace trainwright {
@@ -27,7 +26,6 @@ struct ComputeIdentity {
   std::string scan = "fused";      ///< the kind of it, of models that scan
   bool tf32 = false;               ///< fp32 GEMMs of a GPU round to TF32
   DeviceChoices choices;           ///< stored without what was measured
-  ProductChoices products = {};    ///< of a GPU
   bool operator==(const ComputeIdentity&) const = default;
 };
 

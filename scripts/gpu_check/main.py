@@ -32,6 +32,7 @@ def parse(arguments):
     parser.add_argument("--deadline", type=float)
     parser.add_argument("--list", action="store_true")
     parser.add_argument("--dry-run", action="store_true")
+    parser.add_argument("--dry-run-device", default="cpu")
     options = parser.parse_args(arguments)
     names = [step.name for step in steps.STEPS]
     for name in filter(None, (options.only + "," + options.skip).split(",")):
@@ -78,7 +79,7 @@ def settings_of(options):
                         source / "examples/data/tinyshakespeare.txt", fixtures=HERE.parent / "fixtures" if bundled else
                         source / "tests", out=out, work=out.with_name(out.name + ".work"), deadline_s=options.deadline)
     if options.dry_run:
-        settings.device, settings.tiny = "cpu", True
+        settings.device, settings.tiny = options.dry_run_device, True
         return settings
     if not has_gpu():
         print("gpu-check: no GPU: NOT RUN", file=sys.stderr)

@@ -52,8 +52,12 @@ def train(runner, name, model, seq, batch, steps, *options, documents="line", de
     return read_run(out)
 
 
+def read_records(out):
+    return [json.loads(line) for line in (out / "metrics.jsonl").read_text().splitlines()]
+
+
 def read_run(out):
-    records = [json.loads(line) for line in (out / "metrics.jsonl").read_text().splitlines()]
+    records = read_records(out)
     return [r for r in records if r["type"] == "step"], next(r for r in records if r["type"] == "run_begin")
 
 
@@ -115,7 +119,8 @@ def first_steps(runner):
                 continue
             name = f"first-{model}-{precision}"
             try:
-                steps, _ = train(runner, name, model, seq, 2, 3, "--mixed-precision", precision, CUDA_LAUNCH_BLOCKING="1")
+                steps, _ = train(runner, name, model, seq, 2, 3, "--mixed-precision", precision, "--log-every", "1",
+                                 CUDA_LAUNCH_BLOCKING="1")
                 losses = [step["loss_nats"] for step in steps]
                 figures[f"{model} {precision}"] = losses[-1]
                 if len(losses) != 3 or not all(loss is not None and math.isfinite(loss) for loss in losses):
@@ -152,8 +157,9 @@ def gpu_tests(runner):
 def loss_parity(runner):
     """The same run in fp32 on the CPU and on the GPU: losses within 1 % after 50 steps."""
     steps = 5 if runner.settings.tiny else 50
-    on_cpu, _ = train(runner, "parity-cpu", "llama-1m", 256, 4, steps, "--mixed-precision", "no", device="cpu")
-    on_gpu, _ = train(runner, "parity-gpu", "llama-1m", 256, 4, steps, "--mixed-precision", "no")
+    options = ("--mixed-precision", "no", "--log-every", "1")
+    on_cpu, _ = train(runner, "parity-cpu", "llama-1m", 256, 4, steps, *options, device="cpu")
+    on_gpu, _ = train(runner, "parity-gpu", "llama-1m", 256, 4, steps, *options)
     cpu_loss, gpu_loss = on_cpu[-1]["loss_nats"], on_gpu[-1]["loss_nats"]
     figures = {"cpu_loss_nats": cpu_loss, "gpu_loss_nats": gpu_loss,
                "first_step_difference": abs(on_cpu[0]["loss_nats"] - on_gpu[0]["loss_nats"])}
@@ -172,22 +178,35 @@ def gpt2_124m_again(runner):
     return speed_step(runner, "gpt2-124m-again", config(runner, "gpt2-124m"), 1024, 64, 60)
 
 
+def profile_figures(record):
+    """Of a record "profile": how busy the GPU was, the shares of its work, GEMMs' rate, and what took longest."""
+    of = record["device"] or record  # on a CPU the host's thread does the work
+    figures = {"steps": record["last_step"] - record["first_step"] + 1, "wall_time_s": record["wall_time_s"]}
+    if record["device"]:
+        figures["busy_share"] = round(1 - of["idle_share"], 4)
+    figures["gemm_tflops"] = round(record["gemm"]["operations_per_s"] / 1e12, 4)
+    figures["shares"] = {name: round(part["share"], 4) for name, part in of["parts"].items() if part["share"] > 0}
+    figures["longest_s"] = {each["name"][:100]: each["self_time_s"] for each in (of.get("kernels") or of["operators"])[:10]}
+    return figures
+
+
 def kernel_trace(runner):
     """Where the time of GPT-2 124M's step goes, kernel by kernel."""
-    if "--profile" not in runner.run(runner.tool("train"), "--help")[1]:
-        raise NotAvailable("this build's train has no --profile")
     seq, batch = (128, 2) if runner.settings.tiny else (1024, 64)
     train(runner, "traced", config(runner, "gpt2-124m"), seq, batch, 12, "--mixed-precision", "bf16", "--profile", "3",
           documents="file")
-    traces = [path for path in (runner.settings.work / "traced").rglob("*") if "trace" in path.name or "profile" in path.name]
-    kept = []
-    for path in sorted(filter(pathlib.Path.is_file, traces), key=lambda path: path.stat().st_size)[:3]:
-        if path.stat().st_size < 15 << 20:
-            shutil.copy(path, runner.settings.out / path.name)
-            kept.append(path.name)
-    if not kept:
-        raise StepFailed("train --profile left no trace")
-    return {"traces": ", ".join(kept)}
+    run = runner.settings.work / "traced"
+    profiles = [record for record in read_records(run) if record["type"] == "profile"]
+    if not profiles:
+        raise StepFailed("train --profile left no record")
+    figures = profile_figures(profiles[-1])
+    trace = run / "profile/trace.json"
+    if not trace.exists():
+        raise StepFailed("train --profile left no trace", figures)
+    if trace.stat().st_size < 15 << 20:  # few and small files come home
+        shutil.copy(trace, runner.settings.out)
+        figures["trace"] = trace.name
+    return figures
 
 
 def llama_1b_8k(runner):
@@ -262,21 +281,32 @@ def ten_small_32k(runner):
 
 
 def reruns(runner):
-    """Whether the same run gives the same weights again, and a run that was stopped in the middle and resumed."""
-    seq, steps = (128, 4) if runner.settings.tiny else (512, 20)
-    digests = {}
+    """With --deterministic: the same weights again and after a stop in the middle, and what that costs in time."""
+    seq, batch, steps = (128, 2, 4) if runner.settings.tiny else (1024, 16, 30)
+    digests, times_s = {}, {}
+
+    def run(name, *options):
+        records, _ = train(runner, name, config(runner, "gpt2-124m"), seq, batch, steps, "--mixed-precision", "bf16",
+                           "--log-every", "1", *options, documents="file", keep_state=name == "resumed")
+        settled = records[len(records) // 3:] or [{"step_time_s": 0}]
+        times_s[name] = statistics.median(record["step_time_s"] for record in settled)
+
+    run("not-deterministic")
     for name in ("rerun-1", "rerun-2"):
-        train(runner, name, "llama-1m", seq, 4, steps, "--mixed-precision", "bf16", keep_state=True)
+        run(name, "--deterministic")
         digests[name] = weights_digest(runner, name)
-    train(runner, "resumed", "llama-1m", seq, 4, steps, "--mixed-precision", "bf16", "--max-minutes", "0.0001",
-          keep_state=True)
+    run("resumed", "--deterministic", "--max-minutes", "0.0001")
     runner.run(runner.tool("train"), "--resume", "--out", runner.settings.work / "resumed", "--max-minutes", "0", "--progress",
                "never")
     digests["resumed"] = weights_digest(runner, "resumed")
+    deterministic_s = min(times_s["rerun-1"], times_s["rerun-2"])
     figures = {"reruns_equal": digests["rerun-1"] == digests["rerun-2"],
-               "resumed_equal": digests["rerun-1"] == digests["resumed"], **digests}
-    if runner.settings.device == "cpu" and not (figures["reruns_equal"] and figures["resumed_equal"]):
-        raise StepFailed("a CPU gives the same weights each time", figures)
+               "resumed_equal": digests["rerun-1"] == digests["resumed"],
+               "step_time_s": times_s["not-deterministic"], "deterministic_step_time_s": deterministic_s,
+               "cost_of_determinism": round(deterministic_s / times_s["not-deterministic"] - 1, 4),
+               "equal_without_it": digests["rerun-1"] == weights_digest(runner, "not-deterministic"), **digests}
+    if not (figures["reruns_equal"] and figures["resumed_equal"]):
+        raise StepFailed("runs with --deterministic end in different weights", figures)
     return figures
 
 

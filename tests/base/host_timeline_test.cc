@@ -108,6 +108,28 @@ TEST_F(HostTimelineTest, WhatIsInsideAnOpaquePieceIsItsTime) {
   EXPECT_EQ(SumOfParts(), timeline_.outermost_ns());
 }
 
+TEST_F(HostTimelineTest, OperationsThatAreToldAtTheEndCountOnceWhateverIsInsideThePiece) {
+  const ProfiledThread thread(&timeline_);
+  {
+    OpaqueProfileScope fused("fused", ProfilePart::kGemm);
+    {
+      const ProfileScope inner("matmul", ProfilePart::kGemm, 600);
+      now_ns += 3;
+    }
+    fused.Count(600);
+  }
+  {
+    const OpaqueProfileScope evaluation("evaluate", ProfilePart::kEvaluation);
+    OpaqueProfileScope fused("fused", ProfilePart::kGemm);
+    fused.Count(500);
+  }
+  EXPECT_EQ(TotalsOf(timeline_, "fused").operations, 600);
+  EXPECT_EQ(TotalsOf(timeline_, "fused").calls, 1);
+  EXPECT_EQ(TotalsOf(timeline_, "matmul").operations, 0);
+  EXPECT_EQ(TotalsOf(timeline_, "evaluate").operations, 0);
+  EXPECT_EQ(timeline_.events()[0].operations, 600);
+}
+
 TEST_F(HostTimelineTest, BeyondItsBoundSumsGoOnWithoutEvents) {
   HostTimeline bounded(&Now, /*most_events=*/3);
   const ProfiledThread thread(&bounded);

@@ -138,5 +138,36 @@ TEST_P(EpilogueProductTest, RowsOfNoMultipleOfEightElementsAreRefusedAndNothingI
   EXPECT_THAT(cuda_emulation::ProductCounts(), ElementsAre(Pair("unsupported", 1)));
 }
 
+TEST_P(EpilogueProductTest, AnAlgorithmIsAskedForOnceForAllProductsOfOneKind) {
+  StoredMemory out(storage(), kRows * kColumns, access());
+  EpilogueProduct product = Product(Epilogue::kBias, false, false, &out);
+  product.bias = bias_.data();
+  const auto asked = [&] {
+    const int64_t before = cuda_emulation::AlgorithmsAskedFor();
+    EXPECT_EQ(MultiplyWithEpilogue(product, nullptr, nullptr), ProductStatus::kDone);
+    return cuda_emulation::AlgorithmsAskedFor() - before;
+  };
+  EXPECT_EQ(asked(), 1);
+  EXPECT_EQ(asked(), 0);
+  product.rows = 16;
+  EXPECT_EQ(asked(), 1) << "another shape";
+  product.candidate = 1;
+  EXPECT_EQ(asked(), 1) << "another of the library's kernels";
+  product.epilogue = Epilogue::kNone;
+  product.bias = nullptr;
+  EXPECT_EQ(asked(), 1) << "another epilogue";
+  EXPECT_EQ(asked(), 0);
+}
+
+TEST_P(EpilogueProductTest, ThatThereIsNoAlgorithmIsAskedOnceToo) {
+  StoredMemory out(storage(), kRows * kColumns, access());
+  EpilogueProduct product = Product(Epilogue::kNone, false, false, &out);
+  product.candidate = 2;
+  for (int time = 0; time < 3; ++time) {
+    EXPECT_EQ(MultiplyWithEpilogue(product, nullptr, nullptr), ProductStatus::kUnsupported);
+  }
+  EXPECT_EQ(cuda_emulation::AlgorithmsAskedFor(), 1);
+}
+
 }  // namespace
 }  // namespace trainwright::cuda

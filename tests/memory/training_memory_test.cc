@@ -152,6 +152,26 @@ TEST(TrainingMemoryTest, ProductsOnACpuLeavePartsOfTheLayersOperandsAndOfTheHead
   EXPECT_EQ(products(10), kFp32 * (parts * 48 * 80 + 3 * kHead));    // a matrix of the MLP
 }
 
+TEST(TrainingMemoryTest, AGpuHasAWorkspaceForTheGemmsThatHaveBiasesOrAGeluWithinThem) {
+  MemoryRequest request = OnGpu(Precision::kBf16);
+  const auto products = [&](const ModelConfig& model) {
+    request.model = model;
+    return TrainingMemory(test::Families(), request, EqualSamples(1, 16)).products;
+  };
+  constexpr int64_t kWorkspace = 32 << 20;
+  EXPECT_EQ(products(test::SmallGpt2()), kWorkspace);
+  ModelConfig without_biases = test::SmallGpt2(/*bias=*/false);
+  EXPECT_EQ(products(without_biases), 0);
+  without_biases.activation = Activation::kGeluTanh;
+  EXPECT_EQ(products(without_biases), kWorkspace);
+  EXPECT_EQ(products(test::SmallNeox()), kWorkspace);
+  EXPECT_EQ(products(TinyModel()), 0);
+  request.tuning.lora = LoraOptions{.rank = 2, .alpha = 4};
+  EXPECT_EQ(products(test::SmallGpt2()), 0) << "adapters add to a GEMM's result before its bias";
+  request.tuning = {};
+  EXPECT_EQ(StateMemory(test::Families(), request).products, 0);
+}
+
 TEST(TrainingMemoryTest, LeavesThatWaitAndBucketsBetweenRanksAreTold) {
   MemoryRequest request = {.model = TinyModel(), .optimizers = BuiltInOptimizers()};
   const auto exchange = [&](int64_t ranks, int64_t exact_leaves) {

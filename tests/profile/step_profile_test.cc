@@ -69,6 +69,21 @@ TEST(StepProfileTest, TheTableHasPartsAndOperatorsAndTheRateOfProducts) {
   EXPECT_THAT(FormatStepProfile(SampleProfile(true)), HasSubstr("busy for 45.0 % of the time"));
 }
 
+// 6,000 operations: of the host in 1,200 ns, of the device in 800.
+TEST(StepProfileTest, TheRateOfGemmsIsThatOfWhoeverComputesThem) {
+  const nlohmann::ordered_json host = EncodeStepProfile(SampleProfile(false))["gemm"],
+                               device = EncodeStepProfile(SampleProfile(true))["gemm"];
+  EXPECT_EQ(host["operations"], 6000);
+  EXPECT_DOUBLE_EQ(host["operations_per_s"].get<double>(), 5e9);
+  EXPECT_EQ(device["operations"], 6000);
+  EXPECT_DOUBLE_EQ(device["operations_per_s"].get<double>(), 7.5e9);
+  EXPECT_THAT(FormatStepProfile(SampleProfile(false)), HasSubstr("0.000 GFLOP a step, 5.0 GFLOP/s\n"));
+  const std::string table = FormatStepProfile(SampleProfile(true));
+  EXPECT_THAT(table, HasSubstr("7.5 GFLOP/s in their time on the device"));
+  EXPECT_THAT(table, testing::Not(testing::ContainsRegex("matmul +gemm +2 +0.001 +0.001 +5.0")))
+      << "the host only launches there";
+}
+
 TEST(StepProfileTest, ASentenceHasTheLongestPartsOfTheDeviceIfThereIsOne) {
   EXPECT_EQ(DescribeProfileRecord(EncodeStepProfile(SampleProfile(false))),
             "gemm 60.0 %, optimizer 15.0 %, other 15.0 %, head 10.0 %");

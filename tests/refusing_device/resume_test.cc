@@ -9,6 +9,8 @@
 #include "lib/checkpoint/checkpoint.h"
 #include "lib/model/weights_io.h"
 #include "lib/run/metrics_log.h"
+#include "lib/run/run_directory.h"
+#include "lib/run/run_record.h"
 #include "lib/spec/product_choices.h"
 #include "lib/train/checkpoint_parts.h"
 #include "lib/train/train_job.h"
@@ -198,6 +200,31 @@ TEST_F(DeviceJobTest, KeepsWhatItChoseByItsDevice) {
   EXPECT_THAT(state.compute.choices.attention_times, IsEmpty());  // equal runs write equal bytes
 }
 
+/// Whose fp32 GEMMs are the CPU's: in TF32 they are no others.
+TEST_F(DeviceJobTest, TellsTheErrorOfTf32WhereItIsAskedFor) {
+  const auto begin = [&] {
+    nlohmann::ordered_json first;
+    ForEachMetricsRecord(settings_.out + "/metrics.jsonl", [&](const nlohmann::ordered_json& record) {
+      if (record["type"] == "run_begin") first = record;
+    });
+    return first;
+  };
+  settings_.steps = 1;
+  settings_.mixed_precision = "no";
+  Train();
+  EXPECT_EQ(begin()["tf32"], false);
+  EXPECT_FALSE(begin().contains("tf32_error"));
+  settings_.tf32 = "on";
+  settings_.out = folder_.path("tf32");
+  testing::internal::CaptureStderr();
+  Train();
+  EXPECT_THAT(
+      testing::internal::GetCapturedStderr(),
+      testing::HasSubstr("TF32: fp32 GEMMs differ from fp32 by 0.0e+00 of their size, of 256 x 32 x 256"));
+  EXPECT_EQ(begin()["tf32"], true);
+  EXPECT_EQ(begin()["tf32_error"], 0.0);
+}
+
 TEST_F(DeviceJobTest, ChoosesNoAttentionWhereOneIsAskedFor) {
   settings_.attn_backend = "flash";
   settings_.steps = 1;
@@ -225,13 +252,23 @@ class DeviceProductsTest : public DeviceJob {
     settings_.save_every = "2";
     settings_.batch = settings_.accum = 1;
   }
-  std::string ChoicesFile() const { return settings_.out + "/" + kProductChoicesFile; }
+  std::string RecordFile() const { return settings_.out + "/" + kRunRecordFile; }
+  /// In the run's directory.
+  DeviceChoices Stored() const { return ReadRunRecord(RecordFile())->choices; }
   /// All of one number, as another run might have chosen.
   void Store(int64_t candidate) const {
-    ProductChoices choices = DecodeProductChoices(test::ReadFile(ChoicesFile()), "");
-    EXPECT_FALSE(choices.empty());
-    for (auto& [product, chosen] : choices) chosen = candidate;
-    test::WriteFile(ChoicesFile(), EncodeProductChoices(choices));
+    DeviceChoices choices = Stored();
+    EXPECT_FALSE(choices.products.empty());
+    for (auto& [product, chosen] : choices.products) chosen = candidate;
+    StoreDeviceChoices(RecordFile(), choices);
+  }
+  void StoreNone() const {
+    DeviceChoices choices = Stored();
+    choices.products.clear();
+    StoreDeviceChoices(RecordFile(), choices);
+  }
+  ProductChoices ChosenInState() const {
+    return ReadTrainState(settings_.out + "/latest/" + kStateFileName).compute.choices.products;
   }
   /// Trains to the first checkpoint.
   void Begin(const std::string& out) {
@@ -251,13 +288,13 @@ class DeviceProductsTest : public DeviceJob {
 
 TEST_F(DeviceProductsTest, KernelsAreChosenOnceAndAResumedRunHasTheSame) {
   Begin("run");
-  const std::string chosen = test::ReadFile(ChoicesFile());
-  EXPECT_THAT(chosen, testing::HasSubstr("linear_with_gelu bf16 32x16x24"));
+  const ProductChoices chosen = Stored().products;
+  EXPECT_TRUE(chosen.contains("linear_with_gelu bf16 32x16x24"));
   std::filesystem::copy(
       folder_.path("run"), folder_.path("copy"),
       std::filesystem::copy_options::recursive | std::filesystem::copy_options::copy_symlinks);
   const std::string weights = GoOn();
-  EXPECT_EQ(test::ReadFile(ChoicesFile()), chosen);
+  EXPECT_EQ(Stored().products, chosen);
   settings_.out = folder_.path("copy");
   EXPECT_EQ(GoOn(), weights);
 }
@@ -272,25 +309,40 @@ TEST_F(DeviceProductsTest, AResumedRunComputesWithTheStoredKernels) {
   settings_.out = folder_.path("copy");
   Store(1);  // whose sums have another order
   EXPECT_FALSE(GoOn() == with_the_first);
-  const TrainState state = ReadTrainState(settings_.out + "/latest/" + kStateFileName);
-  EXPECT_EQ(EncodeProductChoices(state.compute.products), test::ReadFile(ChoicesFile()));
+  EXPECT_EQ(ChosenInState(), Stored().products);
+}
+
+TEST_F(DeviceProductsTest, ARunOfBeforeGoesOnWithTheKernelsThatItHadInAFileOfTheirOwn) {
+  Begin("run");
+  std::filesystem::copy(
+      folder_.path("run"), folder_.path("copy"),
+      std::filesystem::copy_options::recursive | std::filesystem::copy_options::copy_symlinks);
+  Store(1);
+  const ProductChoices chosen = Stored().products;
+  const std::string weights = GoOn();
+  settings_.out = folder_.path("copy");
+  StoreNone();
+  test::WriteFile(settings_.out + "/" + kProductChoicesFile, EncodeProductChoices(chosen));
+  EXPECT_EQ(GoOn(), weights);
+  EXPECT_EQ(Stored().products, chosen);
 }
 
 TEST_F(DeviceProductsTest, WithoutItsFileARunHasTheKernelsOfItsState) {
   Begin("run");
-  const std::string chosen = test::ReadFile(ChoicesFile());
-  std::filesystem::remove(ChoicesFile());
+  const ProductChoices chosen = Stored().products;
+  EXPECT_FALSE(chosen.empty());
+  StoreNone();
   GoOn();
-  EXPECT_FALSE(std::filesystem::exists(ChoicesFile()));
-  const TrainState state = ReadTrainState(settings_.out + "/latest/" + kStateFileName);
-  EXPECT_EQ(EncodeProductChoices(state.compute.products), chosen);
+  EXPECT_FALSE(std::filesystem::exists(settings_.out + "/" + kProductChoicesFile));
+  EXPECT_EQ(ChosenInState(), chosen);
 }
 
 TEST_F(DeviceProductsTest, DeterministicRunsTryNothing) {
   settings_.deterministic = true;
   settings_.steps = 1;
   Train();
-  EXPECT_FALSE(std::filesystem::exists(ChoicesFile()));
+  EXPECT_TRUE(Stored().products.empty());
+  EXPECT_FALSE(std::filesystem::exists(settings_.out + "/" + kProductChoicesFile));
 }
 
 TEST_F(DeviceJobTest, WritesInTheBackgroundWhatItWritesInTheForeground) {

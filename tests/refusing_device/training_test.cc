@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <optional>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -73,7 +74,8 @@ class DeviceTrainingTest : public testing::Test {
               tolerances.weights * expected.sub(start).norm().item<double>());
   }
   void NeverWaitsBetweenLooks(const DeviceRunSetup& setup) const {
-    const test::CpuKernels quick;
+    std::optional<test::CpuKernels> quick;
+    if (setup.plan.precision != Precision::kFp16) quick.emplace();  // which they do not take
     DeviceRun run(set_, setup, kRefusingDevice);
     run.trainer.Step();
     test::ResetDeviceCounts();
@@ -104,12 +106,26 @@ TEST_P(FamilyTrainingTest, NobodyWaitsBetweenTwoLooks) {
   NeverWaitsBetweenLooks(Setup());
 }
 
+/// Between them they have all kernels that a type can matter to, which are emulated.
+std::vector<NamedModel> FamiliesInFp16() {
+  std::vector<NamedModel> models = test::DeviceModels();
+  std::erase_if(models, [](const NamedModel& model) {
+    return model.name != "llama" && model.name != "gpt2" && model.name != "ten_plain";
+  });
+  return models;
+}
+
 INSTANTIATE_TEST_SUITE_P(Families, FamilyTrainingTest,
                          testing::Combine(testing::ValuesIn(test::DeviceModels()),
                                           testing::Values(Precision::kFp32, Precision::kBf16)),
                          [](const auto& info) {
                            return std::get<0>(info.param).name + "_" + PrecisionName(std::get<1>(info.param));
                          });
+
+INSTANTIATE_TEST_SUITE_P(InFp16, FamilyTrainingTest,
+                         testing::Combine(testing::ValuesIn(FamiliesInFp16()),
+                                          testing::Values(Precision::kFp16)),
+                         [](const auto& info) { return std::get<0>(info.param).name; });
 
 /// What a run may choose besides.
 struct NamedSetup {

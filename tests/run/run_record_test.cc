@@ -30,7 +30,8 @@ RunRecord SomeRecord() {
                    .state_sha256 = "345"};
   record.choices = {.head_slice_logits = int64_t{1} << 32,
                     .attention = "cudnn",
-                    .attention_times = {{"cudnn", 0.00125}, {"flash", 0.0015}}};
+                    .attention_times = {{"cudnn", 0.00125}, {"flash", 0.0015}},
+                    .products = {{"linear_with_gelu bf16 64x32x16", 2}}};
   return record;
 }
 
@@ -49,6 +50,25 @@ TEST(RunRecordTest, ReadsBackWhatWasWritten) {
   EXPECT_EQ(read->working_directory, written.working_directory);
   EXPECT_EQ(read->parent, written.parent);
   EXPECT_EQ(read->choices, written.choices);
+}
+
+TEST(RunRecordTest, HasTheGemmKernelsThatARunOfBeforeHadInAFileOfTheirOwn) {
+  const TemporaryFolder folder;
+  RunRecord record = SomeRecord();
+  record.choices.products.clear();
+  WriteRunRecord(folder.path("run.json"), record);
+  test::WriteFile(
+      folder.path("product_choices.json"),
+      R"({"schema": "trainwright.product_choices/1", "candidates": {"linear_gradients bf16 8x8x8": 3}})");
+  record.choices.products = {{"linear_gradients bf16 8x8x8", 3}};
+  EXPECT_EQ(ReadRunRecord(folder.path("run.json"))->choices, record.choices);
+  record.choices.products = {{"linear_gradients bf16 8x8x8", 1}};
+  StoreDeviceChoices(folder.path("run.json"), record.choices);
+  EXPECT_EQ(ReadRunRecord(folder.path("run.json"))->choices, record.choices) << "its own take precedence";
+  record.choices.products.clear();
+  StoreDeviceChoices(folder.path("run.json"), record.choices);
+  test::WriteFile(folder.path("product_choices.json"), "{}");
+  EXPECT_EQ(test::CodeOf([&] { ReadRunRecord(folder.path("run.json")); }), ErrorCode::kBadInput);
 }
 
 TEST(RunRecordTest, IsAbsentInARunOfBeforeThereWasOne) {

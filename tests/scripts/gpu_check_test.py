@@ -23,7 +23,7 @@ import steps  # noqa: E402
 
 STEPS = [step.name for step in steps.STEPS]
 # What a machine without a GPU, without PyTorch in python3 and without a CUDA toolkit lacks.
-MAY_LACK = {"kernel_trace", "gemm_shapes", "attention_shapes", "pytorch_eager", "pytorch_compiled", "memcheck", "racecheck"}
+MAY_LACK = {"gemm_shapes", "attention_shapes", "pytorch_eager", "pytorch_compiled", "memcheck", "racecheck"}
 
 
 def records(out):
@@ -45,11 +45,28 @@ class Scratch(unittest.TestCase):
         self.out = self.folder / "out"
 
 
-class DryRunTest(Scratch):
+class DryRun(Scratch):
+    build, device = BUILD, "cpu"
+
     def check(self, *arguments):
-        return subprocess.run([SOURCE / "scripts/gpu-check.sh", "--dry-run", "--build", BUILD, "--out", self.out, *arguments],
+        return subprocess.run([SOURCE / "scripts/gpu-check.sh", "--dry-run", "--dry-run-device", self.device, "--build", self.build,
+                               "--out", self.out, *arguments],
                               text=True, capture_output=True, check=False, timeout=600, stdin=subprocess.DEVNULL)
 
+    def check_trace_and_reruns(self, figures):
+        """\\param figures of the steps, by name"""
+        reruns, trace = figures["reruns"], figures["kernel_trace"]
+        self.assertTrue(reruns["reruns_equal"] and reruns["resumed_equal"])
+        self.assertGreater(reruns["step_time_s"], 0)
+        self.assertAlmostEqual(reruns["cost_of_determinism"],
+                               reruns["deterministic_step_time_s"] / reruns["step_time_s"] - 1, places=3)
+        self.assertEqual(trace["steps"], 3)
+        self.assertGreater(trace["shares"]["gemm"], 0)
+        self.assertAlmostEqual(sum(trace["shares"].values()), 1, places=2)
+        self.assertIn("traceEvents", json.loads((self.out / trace["trace"]).read_text()))
+
+
+class DryRunTest(DryRun):
     def test_every_step_runs_and_none_twice(self):
         first = self.check("--only", "identity,reruns", "--skip", "reruns")
         self.assertEqual((first.returncode, [r["step"] for r in records(self.out)]), (0, ["identity"]), first.stderr)
@@ -61,7 +78,7 @@ class DryRunTest(Scratch):
         by_name = {record["step"]: record["figures"] for record in told}
         self.assertGreater(by_name["gpt2_124m"]["tokens_per_s"], 0)
         self.assertEqual(by_name["loss_parity"]["cpu_loss_nats"], by_name["loss_parity"]["gpu_loss_nats"])
-        self.assertTrue(by_name["reruns"]["reruns_equal"] and by_name["reruns"]["resumed_equal"])
+        self.check_trace_and_reruns(by_name)
         self.assertLessEqual(len(list(self.out.rglob("*"))), 8)
         self.assertIn("| gpt2_124m | passed |", (self.out / "report.md").read_text())
         before = (self.out / "steps.jsonl").read_bytes()
@@ -84,6 +101,54 @@ class DryRunTest(Scratch):
                                 capture_output=True, check=False, timeout=60)
         self.assertEqual((result.returncode, records(self.out)), (5, []))
         self.assertIn("no GPU: NOT RUN", result.stderr)
+
+
+@unittest.skipUnless((BUILD / "tests/refusing_device/refusing_train_engine").exists(), "this build has no refusing device")
+class RefusingDeviceDryRunTest(DryRun):
+    """The steps that train, on the device whose memory no host may touch: the command lines of a GPU, word for word."""
+
+    def setUp(self):
+        super().setUp()
+        self.build, self.device = self.folder / "build", "cuda"
+        (self.build / "bin").mkdir(parents=True)
+        (self.build / "libexec/trainwright").mkdir(parents=True)
+        for name in ("pretokenize", "pack"):
+            (self.build / "bin" / name).symlink_to(BUILD / "bin" / name)
+        shutil.copy(BUILD / "bin/train", self.build / "bin")  # it looks for its engine where it lies
+        (self.build / "libexec/trainwright/train-engine").symlink_to(BUILD / "tests/refusing_device/refusing_train_engine")
+
+    def test_the_steps_that_train_pass(self):
+        names = ["first_steps", "loss_parity", "gpt2_124m", "kernel_trace", "llama_1b_8k", "ten_small_32k", "reruns"]
+        result = self.check("--only", ",".join(names))
+        told = records(self.out)
+        self.assertEqual([(r["step"], r["status"]) for r in told], [(name, "passed") for name in names], result.stdout)
+        by_name = {record["step"]: record["figures"] for record in told}
+        self.check_trace_and_reruns(by_name)
+        self.assertLess(by_name["loss_parity"]["first_step_difference"], 1e-4)
+        log = (self.out.with_name("out.work") / "commands.log").read_text()
+        self.assertIn("device refusing:0", log)
+        self.assertNotIn("has no effect on a CPU", log)
+
+
+class ProfileFiguresTest(unittest.TestCase):
+    def test_of_a_gpu_they_are_the_gpus(self):
+        def parts(gemm, norm):
+            return {"gemm": {"time_s": gemm, "share": gemm}, "norm": {"time_s": norm, "share": norm},
+                    "scan": {"time_s": 0, "share": 0}}
+
+        def longest(name):
+            return [{"name": name, "part": "gemm", "calls": 1, "self_time_s": 0.5, "time_s": 0.5, "operations": 0}]
+
+        record = {"first_step": 3, "last_step": 5, "wall_time_s": 2.0, "gemm": {"operations": 10, "operations_per_s": 5e12},
+                  "parts": parts(0.1, 0.9), "operators": longest("matmul"),
+                  "device": {"busy_time_s": 1.5, "idle_share": 0.25, "parts": parts(0.75, 0.25), "kernels": longest("nvjet")}}
+        self.assertEqual(steps.profile_figures(record),
+                         {"steps": 3, "wall_time_s": 2.0, "busy_share": 0.75, "gemm_tflops": 5.0,
+                          "shares": {"gemm": 0.75, "norm": 0.25}, "longest_s": {"nvjet": 0.5}})
+        record["device"] = None
+        self.assertEqual(steps.profile_figures(record),
+                         {"steps": 3, "wall_time_s": 2.0, "gemm_tflops": 5.0, "shares": {"gemm": 0.1, "norm": 0.9},
+                          "longest_s": {"matmul": 0.5}})
 
 
 class RunnerTest(Scratch):

@@ -6,10 +6,13 @@ namespace trainwright {
 namespace {
 
 TEST(DeviceChoicesTest, ReadBackAsTheyWereWritten) {
-  const DeviceChoices all = {.head_slice_logits = int64_t{50304} * 65536,
-                             .attention = "cudnn",
-                             .attention_times = {{"cudnn", 0.00125}, {"flash", 0.0015}}};
-  for (const DeviceChoices& choices : {DeviceChoices{}, DeviceChoices{.head_slice_logits = 1 << 25}, all}) {
+  const DeviceChoices all = {
+      .head_slice_logits = int64_t{50304} * 65536,
+      .attention = "cudnn",
+      .attention_times = {{"cudnn", 0.00125}, {"flash", 0.0015}},
+      .products = {{"linear_with_bias fp32 8x16x24", 0}, {"linear_gradients bf16 8x8x8", 3}}};
+  for (const DeviceChoices& choices : {DeviceChoices{}, DeviceChoices{.head_slice_logits = 1 << 25},
+                                       DeviceChoices{.products = all.products}, all}) {
     const std::string text = EncodeDeviceChoices(choices).dump();
     EXPECT_EQ(DecodeDeviceChoices(nlohmann::ordered_json::parse(text)), choices) << text;
   }
@@ -23,6 +26,13 @@ TEST(DeviceChoicesTest, TellWhatWasMeasured) {
 
 TEST(DeviceChoicesTest, RefuseAnotherType) {
   EXPECT_THROW(DecodeDeviceChoices({{"head_slice_logits", "many"}}), nlohmann::json::exception);
+  EXPECT_THROW(DecodeDeviceChoices(nlohmann::ordered_json::parse(R"({"gemm_kernels": [1]})")),
+               nlohmann::json::exception);
+  for (const char* number : {"-1", "\"1\"", "1.5", "null"}) {
+    const auto json =
+        nlohmann::ordered_json::parse(std::string(R"({"gemm_kernels": {"a": )") + number + "}}");
+    EXPECT_THROW(DecodeDeviceChoices(json), nlohmann::json::exception) << number;
+  }
 }
 
 }  // namespace

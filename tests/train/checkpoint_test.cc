@@ -18,6 +18,7 @@
 #include "lib/checkpoint/checkpoint_writer.h"
 #include "lib/checkpoint/retention.h"
 #include "lib/spec/llama_family.h"
+#include "lib/spec/product_choices.h"
 #include "lib/train/checkpoint_parts.h"
 #include "lib/train/snapshot_buffers.h"
 #include "lib/train/train_state.h"
@@ -491,6 +492,19 @@ void EditState(const std::string& path, const std::function<void(nlohmann::json*
     edit(&state);
     (*metadata)["state"] = state.dump();
   });
+}
+
+TEST_F(CheckpointTest, TheGemmKernelsOfAStateAreReadAlsoWhereTheyWereATextOfTheirOwn) {
+  const std::string path = folder_.path("state");
+  state_.compute.choices.products = {{"linear_gradients bf16 8x8x8", 3}};
+  WriteTrainState(path, state_);
+  EXPECT_EQ(ReadTrainState(path).compute.choices, state_.compute.choices);
+  EditState(path, [&](nlohmann::json* state) {
+    nlohmann::json& compute = state->at("compute");
+    compute.erase("choices");
+    compute["products"] = EncodeProductChoices(state_.compute.choices.products);
+  });
+  EXPECT_EQ(ReadTrainState(path).compute.choices.products, state_.compute.choices.products);
 }
 
 TEST_F(CheckpointTest, EveryFieldOfTheStateIsNeededAndHasAType) {

@@ -1,17 +1,16 @@
 // The seam of epilogue_product.h by cuBLASLt. The library's matrices have contiguous columns: our rows. So it
 // is asked for the transpose, out^T = b^T a^T, with b as its first operand.
-#include <algorithm>
+#include <optional>
 #include <utility>
 #include <vector>
 
+#include "lib/nn/cuda/algorithm_store.h"
 #include "lib/nn/cuda/cublaslt_library.h"
 #include "lib/nn/cuda/epilogue_product.h"
+#include "lib/nn/product_workspace.h"
 
 namespace trainwright::cuda {
 namespace {
-
-// What NVIDIA advises for compute capability 9.0; earlier ones want less.
-constexpr int64_t kWorkspaceBytes = int64_t{32} << 20;
 
 cudaDataType_t DataType(Storage storage) {
   switch (storage) {
@@ -41,12 +40,6 @@ cublasLtEpilogue_t EpilogueOf(const EpilogueProduct& product) {
   return CUBLASLT_EPILOGUE_DEFAULT;
 }
 
-/// The largest power of two up to 256 that divides an address.
-uint32_t AlignmentOf(const void* data) {
-  const auto address = reinterpret_cast<uintptr_t>(data);
-  return static_cast<uint32_t>(std::min<uintptr_t>(256, address & (~address + 1)));
-}
-
 /// What describes a product to the library; `valid` once all of it could be made.
 class Description {
  public:
@@ -72,24 +65,23 @@ class Description {
   Description& operator=(const Description&) = delete;
 
   bool valid() const { return ok_; }
-  /// The library's choice of that number; false where it has none.
-  bool AlgorithmOf(cublasLtHandle_t handle, int candidate, cublasLtMatmulAlgo_t* algorithm) const {
+  /// The library's choice of that number; nullopt where it has none.
+  std::optional<cublasLtMatmulAlgo_t> AlgorithmOf(cublasLtHandle_t handle, int candidate) const {
     std::vector<cublasLtMatmulHeuristicResult_t> results(static_cast<size_t>(candidate) + 1);
     int found = 0;
     if (!Succeeds(library_.heuristics(handle, product_, a_, b_, out_, out_, preference_, candidate + 1,
                                       results.data(), &found)) ||
         found <= candidate || results.back().state != CUBLAS_STATUS_SUCCESS) {
-      return false;
+      return std::nullopt;
     }
-    *algorithm = results.back().algo;
-    return true;
+    return results.back().algo;
   }
   cublasStatus_t Multiply(cublasLtHandle_t handle, const EpilogueProduct& product,
                           const cublasLtMatmulAlgo_t& algorithm, void* workspace, cudaStream_t stream) const {
     const float alpha = 1, beta = product.accumulate ? 1 : 0;
     return library_.multiply(handle, product_, &alpha, product.b.data, a_, product.a.data, b_, &beta,
                              product.out, out_, product.out, out_, &algorithm, workspace,
-                             static_cast<size_t>(kWorkspaceBytes), stream);
+                             static_cast<size_t>(kProductWorkspaceBytes), stream);
   }
 
  private:
@@ -126,7 +118,7 @@ class Description {
   bool SetPreference(const EpilogueProduct& product) {
     const uint32_t schemes = CUBLASLT_REDUCTION_SCHEME_NONE | CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
     const uint32_t of_out = AlignmentOf(product.out);
-    return Prefer(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, static_cast<uint64_t>(kWorkspaceBytes)) &&
+    return Prefer(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, static_cast<uint64_t>(kProductWorkspaceBytes)) &&
            Prefer(CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, schemes) &&
            Prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, AlignmentOf(product.b.data)) &&
            Prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, AlignmentOf(product.a.data)) &&
@@ -144,20 +136,22 @@ class Description {
 }  // namespace
 
 int64_t EpilogueWorkspaceBytes() {
-  return kWorkspaceBytes;
+  return kProductWorkspaceBytes;
 }
 
 ProductStatus MultiplyWithEpilogue(const EpilogueProduct& product, void* workspace, cudaStream_t stream) {
+  // As the library it lives as long as the process.
+  static auto* const algorithms = new AlgorithmStore<cublasLtMatmulAlgo_t>;
+  int device = 0;
   const CublasLtFunctions* const library = CublasLt();
-  if (library == nullptr) return ProductStatus::kUnsupported;
+  if (library == nullptr || cudaGetDevice(&device) != cudaSuccess) return ProductStatus::kUnsupported;
   const cublasLtHandle_t handle = CublasLtHandle(*library);
   const Description description(*library, product);
-  cublasLtMatmulAlgo_t algorithm{};
-  if (handle == nullptr || !description.valid() ||
-      !description.AlgorithmOf(handle, product.candidate, &algorithm)) {
-    return ProductStatus::kUnsupported;
-  }
-  const cublasStatus_t status = description.Multiply(handle, product, algorithm, workspace, stream);
+  if (handle == nullptr || !description.valid()) return ProductStatus::kUnsupported;
+  const std::optional<cublasLtMatmulAlgo_t> algorithm = algorithms->Of(
+      AlgorithmKeyOf(product, device), [&] { return description.AlgorithmOf(handle, product.candidate); });
+  if (!algorithm) return ProductStatus::kUnsupported;
+  const cublasStatus_t status = description.Multiply(handle, product, *algorithm, workspace, stream);
   if (status == CUBLAS_STATUS_NOT_SUPPORTED || status == CUBLAS_STATUS_INVALID_VALUE) {
     return ProductStatus::kUnsupported;
   }

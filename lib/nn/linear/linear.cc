@@ -16,6 +16,20 @@
 #include "lib/spec/product_rows.h"
 
 namespace trainwright {
+namespace {
+
+/// Computes a GEMM with its epilogue, whose operations --profile counts as those of one that has none.
+/// \param depth of the matrices, of which `elements` of the result are sums
+/// \param compute returns whether it did
+template <typename Compute>
+bool ComputeFused(const char* name, int64_t elements, int64_t depth, const Compute& compute) {
+  OpaqueProfileScope scope(name, ProfilePart::kGemm);
+  const bool computed = compute();
+  if (computed) scope.Count(2 * elements * depth);
+  return computed;
+}
+
+}  // namespace
 
 Linear::Linear(FlatParameters* parameters, const std::vector<size_t>& indices,
                const std::vector<size_t>& biases)
@@ -103,7 +117,7 @@ bool Linear::TryForwardWithBias(const Piece& piece, const at::Tensor& x, at::Ten
     at::Tensor y = at::empty_like(columns);
     return compute(tried, y);
   });
-  return compute(candidate, columns);
+  return ComputeFused("matmul_with_bias", columns.numel(), in_, [&] { return compute(candidate, columns); });
 }
 
 void Linear::Forward(const at::Tensor& x, at::Tensor& y) const {
@@ -135,7 +149,7 @@ bool Linear::ForwardThroughGelu(const at::Tensor& x, at::Tensor& pre, at::Tensor
     at::Tensor before = at::empty_like(pre), after = at::empty_like(y);
     return compute(tried, before, after);
   });
-  return compute(candidate, pre, y);
+  return ComputeFused("matmul_with_gelu", pre.numel(), in_, [&] { return compute(candidate, pre, y); });
 }
 
 void Linear::ForwardWithoutBias(const at::Tensor& x, at::Tensor& y) const {
@@ -169,7 +183,10 @@ bool Linear::TryGradients(const Piece& piece, const at::Tensor& columns, const a
     at::Tensor d_weight = at::empty_like(gradient);
     return compute(tried, d_weight);
   });
-  if (!compute(candidate, gradient)) return false;
+  if (!ComputeFused("matmul_of_gradients", gradient.numel(), x.size(0),
+                    [&] { return compute(candidate, gradient); })) {
+    return false;
+  }
   for (const Bias& bias : biases) {
     at::Tensor of_bias = parameters_->Gradient(bias.index);
     if (of_bias.defined()) of_bias.add_(d_bias.narrow(0, bias.column - piece.column, bias.rows));
@@ -214,7 +231,7 @@ bool Linear::BackwardIntoGelu(const at::Tensor& dy, const at::Tensor& pre, at::T
     at::Tensor gradient = at::empty_like(d_pre);
     return compute(tried, gradient);
   });
-  return compute(candidate, d_pre);
+  return ComputeFused("matmul_into_gelu", d_pre.numel(), out_, [&] { return compute(candidate, d_pre); });
 }
 
 void Linear::BackwardWithoutBias(const at::Tensor& dy, const at::Tensor& x, at::Tensor& d_x) const {

@@ -38,6 +38,7 @@ double TimeOf(const ProductChooser::Trial& trial, int64_t candidate, at::Device 
 }  // namespace
 
 int64_t ProductChooser::CandidateOf(const std::string& product, at::Device device, const Trial& trial) {
+  asked_ = true;
   const auto chosen = choices_.find(product);
   if (chosen != choices_.end()) return chosen->second;
   if (!tries_) return 0;

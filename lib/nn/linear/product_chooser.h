@@ -23,13 +23,15 @@ class ProductChooser {
   explicit ProductChooser(ProductChoices choices = {}) : choices_(std::move(choices)) {}
   /// While it is on, GEMMs without a choice are tried: the host waits for the device.
   void set_tries(bool tries) { tries_ = tries; }
+  /// Whether a GEMM has asked: the model has some that the library computes with an epilogue.
+  bool asked() const { return asked_; }
   const ProductChoices& choices() const { return choices_; }
   void set_choices(ProductChoices choices) { choices_ = std::move(choices); }
   /// The candidate to compute a GEMM with: 0 where nothing was chosen.
   int64_t CandidateOf(const std::string& product, at::Device device, const Trial& trial);
 
  private:
-  bool tries_ = false;
+  bool tries_ = false, asked_ = false;
   ProductChoices choices_;
 };
 

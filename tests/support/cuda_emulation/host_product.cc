@@ -5,19 +5,28 @@
 
 #include <algorithm>
 #include <cmath>
+#include <memory>
 #include <mutex>
 #include <numbers>
+#include <optional>
 #include <vector>
 
+#include "lib/nn/cuda/algorithm_store.h"
 #include "lib/nn/cuda/epilogue_product.h"
 
 namespace trainwright {
 namespace cuda_emulation {
 namespace {
 
+/// In what order of the depth a product is summed up: the "algorithms" of the host.
+enum class Order { kForward, kBackward };
+using Orders = cuda::AlgorithmStore<Order>;
+
 struct Counts {
   std::mutex mutex;
   std::map<std::string, int64_t> of;
+  int64_t asked = 0;
+  std::shared_ptr<Orders> orders = std::make_shared<Orders>();
 };
 Counts& AllCounts() {
   static Counts counts;
@@ -28,15 +37,26 @@ void Count(const std::string& name) {
   ++AllCounts().of[name];
 }
 
+std::shared_ptr<Orders> KnownOrders() {
+  const std::lock_guard<std::mutex> lock(AllCounts().mutex);
+  return AllCounts().orders;
+}
+
 }  // namespace
 
 std::map<std::string, int64_t> ProductCounts() {
   const std::lock_guard<std::mutex> lock(AllCounts().mutex);
   return AllCounts().of;
 }
+int64_t AlgorithmsAskedFor() {
+  const std::lock_guard<std::mutex> lock(AllCounts().mutex);
+  return AllCounts().asked;
+}
 void ResetProductCounts() {
   const std::lock_guard<std::mutex> lock(AllCounts().mutex);
   AllCounts().of.clear();
+  AllCounts().asked = 0;
+  AllCounts().orders = std::make_shared<Orders>();
 }
 
 }  // namespace cuda_emulation
@@ -92,11 +112,21 @@ float GeluSlope(double x) {
   return static_cast<float>((1 + t) / 2 + x * (1 - t * t) * inner / 2);
 }
 
-bool IsSupported(const EpilogueProduct& product) {
-  for (const int64_t elements : {product.columns, product.a.stride, product.b.stride, product.out_stride}) {
-    if (elements % 8 != 0) return false;
+using cuda_emulation::Order;
+
+/// What cuBLASLt's heuristics answer: nullopt where it has no kernel.
+std::optional<Order> OrderFor(const EpilogueProduct& product) {
+  {
+    const std::lock_guard<std::mutex> lock(cuda_emulation::AllCounts().mutex);
+    ++cuda_emulation::AllCounts().asked;
   }
-  return product.candidate < 2 && product.rows > 0 && product.columns > 0 && product.depth > 0;
+  for (const int64_t elements : {product.columns, product.a.stride, product.b.stride, product.out_stride}) {
+    if (elements % 8 != 0) return std::nullopt;
+  }
+  if (product.candidate > 1 || product.rows == 0 || product.columns == 0 || product.depth == 0) {
+    return std::nullopt;
+  }
+  return product.candidate == 0 ? Order::kForward : Order::kBackward;
 }
 
 const char* NameOf(Epilogue epilogue) {
@@ -136,7 +166,9 @@ int64_t EpilogueWorkspaceBytes() {
 }
 
 ProductStatus MultiplyWithEpilogue(const EpilogueProduct& product, void*, cudaStream_t) {
-  if (!IsSupported(product)) {
+  const std::optional<Order> order = cuda_emulation::KnownOrders()->Of(AlgorithmKeyOf(product, /*device=*/0),
+                                                                       [&] { return OrderFor(product); });
+  if (!order) {
     cuda_emulation::Count("unsupported");
     return ProductStatus::kUnsupported;
   }
@@ -148,7 +180,7 @@ ProductStatus MultiplyWithEpilogue(const EpilogueProduct& product, void*, cudaSt
     std::fill(sums.begin(), sums.end(), 0.0f);
     float sum_of_a = 0;
     for (int64_t i = 0; i < product.depth; ++i) {
-      const int64_t k = product.candidate == 0 ? i : product.depth - 1 - i;
+      const int64_t k = order == Order::kForward ? i : product.depth - 1 - i;
       const float left = a[static_cast<size_t>(row * product.depth + k)];
       const float* const right = b.data() + k * product.columns;
       for (size_t column = 0; column < sums.size(); ++column) sums[column] += left * right[column];
