@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Fine-tunes a Hugging Face model on conversations: tokenizes, packs, trains adapters, merges them, and shows an answer.
 #
-# usage: scripts/finetune.sh [--out DIR] [--epochs N] [--lora R] [--seq N] MODEL DATA.jsonl [-- TRAIN_OPTION...]
+# usage: scripts/finetune.sh [--out DIR] [--epochs N] [--lora R] [--seq N] [--template NAME|FILE] MODEL DATA.jsonl
+#                            [-- TRAIN_OPTION...]
 #
 #   MODEL          folder of the model, as transformers writes it, with its tokenizer
 #   DATA.jsonl     a JSON line a conversation: "messages", "prompt" and "response", "question" and "answer", or "instruction"
@@ -11,17 +12,18 @@
 #   --epochs N     passes over the data (default: 3)
 #   --lora R       rank of the adapters (default: 16)
 #   --seq N        longest conversation in tokens; longer ones are left out, and counted (default: 2048, or what the model has)
+#   --template T   how conversations are written, as pretokenize --template (default: by the model's own chat template; a model
+#                  whose folder has none needs it, and plain will do for one that has seen no conversation)
 #   TRAIN_OPTION   of train(1), as --quant nf4, --lr 1e-4, --batch 4 or --eval-split 0.05
 #
-# Conversations are written by the model's own chat template, if its folder has one. May be stopped at any moment and run again
-# with the same arguments: what is done is not done twice, and training goes on where it was. The tools are those of PATH, or
-# else of build/release.
+# May be stopped at any moment and run again with the same arguments: what is done is not done twice, and training goes on where
+# it was. The tools are those of PATH, or else of build/release.
 set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 # shellcheck source=scripts/common.sh
 source "$root/scripts/common.sh"
 
-out=finetuned epochs=3 lora=16 seq='' arguments=()
+out=finetuned epochs=3 lora=16 seq='' template='' arguments=()
 while (($#)); do
   case $1 in
     -h | --help) cd "$root" && print_usage && exit 0 ;;
@@ -29,6 +31,7 @@ while (($#)); do
     --epochs) epochs=${2:?--epochs needs a number}; shift ;;
     --lora) lora=${2:?--lora needs a rank}; shift ;;
     --seq) seq=${2:?--seq needs a number}; shift ;;
+    --template) template=${2:?--template needs a name or a file}; shift ;;
     --) shift; break ;;
     -*) die "unknown argument $1" "scripts/finetune.sh --help" ;;
     *) arguments+=("$1") ;;
@@ -46,15 +49,16 @@ import json, sys
 config = json.load(open(sys.argv[1]))
 print(min(2048, config.get("max_position_embeddings", config.get("n_positions", 2048))))' "$model/config.json")
 mkdir -p "$out"
-made_of="$(sha256sum < "$data") $(sha256sum < "$model/config.json") $seq"
+made_of="$(sha256sum < "$data") $(sha256sum < "$model/config.json") $seq${template:+ $template}"
 if [[ -e $out/made-of && $(< "$out/made-of") != "$made_of" ]]; then
-  die "$out was made of other conversations, of another model or with another --seq" "--out names another folder"
+  die "$out was made of other conversations, of another model or with another --seq or --template" "--out names another folder"
 fi
-printf '%s\n' "$made_of" > "$out/made-of"
 
 heading "1/4 Conversations to shards"
 if [[ ! -e $out/data/MANIFEST.json ]]; then
-  run pretokenize --records sft --tokenizer "$model" --max-record-tokens "$seq" --on-error skip "$data" -o "$out/data.tokens"
+  run pretokenize --records sft --tokenizer "$model" --max-record-tokens "$seq" --on-error skip ${template:+--template "$template"} \
+    "$data" -o "$out/data.tokens"
+  printf '%s\n' "$made_of" > "$out/made-of"
   run pack --chunk "$seq" "$out/data.tokens" -o "$out/data/"
 fi
 

@@ -20,7 +20,7 @@ CLI::Option* AddCheckpointOption(CLI::App& app, std::string* checkpoint) {
 
 void AddPrecisionOption(CLI::App& app, std::string* mixed_precision) {
   app.add_option("--mixed-precision", *mixed_precision,
-                 "precision of GEMMs; auto: bf16 where the device is fast at it")
+                 "precision of GEMMs; auto: bf16 where the device is fast at it, fp16 on a GPU without bf16")
       ->check(CLI::IsMember({"no", "bf16", "fp16", "auto"}));
 }
 

@@ -229,7 +229,12 @@ class CommandLine {
       emptied_.insert(option);
       return;
     }
-    for (const std::string& value : values) option->add_result(FlagValue(*option, value, source));
+    for (const std::string& value : values) {
+      // No command line can hold it, and the system would end a path there.
+      if (Contains(value, std::string_view("\0", 1)))
+        throw Error(ErrorCode::kUsage, source, "holds a NUL character");
+      option->add_result(FlagValue(*option, value, source));
+    }
     if (!repeated && values.size() != 1)
       throw Error(ErrorCode::kUsage, source, "takes one value, not a list");
     sources_[option] = source;
@@ -597,16 +602,21 @@ int Guard(const std::function<int()>& action, nlohmann::ordered_json* error_summ
   }
 }
 
-/// Runs a tool. An option that it refuses by its flag is named by the variable that has set it, if one has:
-/// on the command line there is none to be found.
-int RunNamingVariables(const std::function<int(ToolRun&)>& run, ToolRun* tool_run) {
+/// Runs a tool. An option that it refuses by its flag is named by the variable that has set it, if one has,
+/// and placed in the file that has: on the command line there is none to be found.
+int RunNamingSources(const std::function<int(ToolRun&)>& run, ToolRun* tool_run) {
   try {
     return run(*tool_run);
   } catch (const Error& error) {
     if (error.code() != ErrorCode::kUsage) throw;
     for (const OptionValue& option : tool_run->options) {
-      if (option.origin != OptionOrigin::kEnvironment || error.object() != "--" + option.key) continue;
-      throw Error(error.code(), option.source, error.problem(), error.place(), error.hint());
+      if (error.object() != "--" + option.key) continue;
+      if (option.origin == OptionOrigin::kEnvironment)
+        throw Error(error.code(), option.source, error.problem(), error.place(), error.hint());
+      const bool is_of_file =
+          option.origin == OptionOrigin::kConfigFile || option.origin == OptionOrigin::kSettingsFile;
+      if (is_of_file && error.place().empty())
+        throw Error(error.code(), error.object(), error.problem(), option.source, error.hint());
     }
     throw;
   }
@@ -704,7 +714,7 @@ int RunTool(int argc, char** argv, const ToolInfo& info, const DefineOptions& de
           tool_run.notices = command_line.notices();
         }
         tool_run.preset = command_line.preset();
-        return RunNamingVariables(run, &tool_run);
+        return RunNamingSources(run, &tool_run);
       },
       &error);
 

@@ -328,9 +328,19 @@ ChatTemplate ConversationTemplate(const std::string& named, const std::string& t
   const std::filesystem::path path(tokenizer);
   const bool is_folder = std::filesystem::is_directory(path);
   if (is_folder || std::filesystem::is_regular_file(path)) {
-    if (auto found = FindFolderTemplate(is_folder ? path : path.parent_path())) {
+    const std::filesystem::path folder = is_folder ? path : path.parent_path();
+    if (auto found = FindFolderTemplate(folder)) {
       LogInfo("conversations are written by " + found->name);
       return *std::move(found);
+    }
+    // A model has one way of writing them, and who trains it on another finds out at the end.
+    if (is_folder || std::filesystem::exists(folder / "config.json")) {
+      throw Error(ErrorCode::kUsage, "--template",
+                  "is needed: the model's folder " + folder.string() +
+                      " has neither chat_template.jinja nor a chat_template in tokenizer_config.json",
+                  "",
+                  "give the one that the model was trained on, or --template plain where it has seen no "
+                  "conversation");
     }
   }
   LogWarning(

@@ -103,11 +103,11 @@ ChatTemplate ParseChatTemplate(std::string_view text, const std::string& name);
 /// \throws Error{kUsage, kIo}
 ChatTemplate LoadChatTemplate(const std::string& name_or_path);
 
-/// How conversations for a model are written: as said, or else as the folder of its tokenizer says, or plain,
-/// which is reported then.
+/// How conversations for a model are written: as said, or else as the folder of its tokenizer says. Of a
+/// tokenizer alone, with no model beside it, plain, which is reported then.
 /// \param named as LoadChatTemplate takes it; empty: nothing is said
 /// \param tokenizer as LoadTokenizer takes it
-/// \throws Error{kUsage, kIo}
+/// \throws Error{kUsage, kIo}, kUsage also on a model's folder that has no template when nothing is said
 ChatTemplate ConversationTemplate(const std::string& named, const std::string& tokenizer);
 
 }  // namespace trainwright

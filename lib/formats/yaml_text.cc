@@ -19,6 +19,7 @@ namespace {
 using nlohmann::json;
 
 constexpr size_t kMostLevels = 32;
+constexpr char kWriteOut[] = "plain YAML is read: write what it stands for in its place";
 
 int LineOf(const YAML::Mark& mark) {
   return mark.line + 1;
@@ -64,7 +65,7 @@ class TreeBuilder : public YAML::EventHandler {
   YamlText Take() { return std::move(result_); }
 
   void OnDocumentStart(const YAML::Mark& mark) override {
-    if (++documents_ > 1) Note("holds a second document", LineOf(mark));
+    if (++documents_ > 1) Note("holds a second document", LineOf(mark), "make a file of each");
   }
   void OnDocumentEnd() override {}
   void OnNull(const YAML::Mark& mark, YAML::anchor_t anchor) override {
@@ -72,7 +73,7 @@ class TreeBuilder : public YAML::EventHandler {
     Add(json(), "", mark);
   }
   void OnAlias(const YAML::Mark& mark, YAML::anchor_t) override {
-    Note("holds an alias (*name)", LineOf(mark));
+    Note("holds an alias (*name)", LineOf(mark), kWriteOut);
     Add(json(), "", mark);
   }
   void OnScalar(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
@@ -104,15 +105,16 @@ class TreeBuilder : public YAML::EventHandler {
     int key_line = 0;
   };
 
-  void Note(const std::string& problem, int line) {
+  void Note(const std::string& problem, int line, const std::string& hint) {
     if (!result_.problem.empty()) return;
     result_.problem = problem;
     result_.problem_line = line;
+    result_.problem_hint = hint;
   }
 
   void Check(const std::string& tag, YAML::anchor_t anchor, const YAML::Mark& mark) {
-    if (anchor != 0) Note("holds an anchor (&name)", LineOf(mark));
-    if (!tag.empty() && tag != "?" && tag != "!") Note("holds a tag (!name)", LineOf(mark));
+    if (anchor != 0) Note("holds an anchor (&name)", LineOf(mark), kWriteOut);
+    if (!tag.empty() && tag != "?" && tag != "!") Note("holds a tag (!name)", LineOf(mark), kWriteOut);
   }
 
   bool IsKeyNext() const {
@@ -125,8 +127,12 @@ class TreeBuilder : public YAML::EventHandler {
     const bool is_list = level.value.is_array();
     const std::string name = is_list ? std::to_string(level.value.size()) : level.key;
     const int line = is_list ? LineOf(mark) : level.key_line;
-    if (!is_list && level.value.contains(name)) Note("key '" + level.way + name + "' is given twice", line);
-    result_.places[level.way + name].line = line;
+    YamlPlace& place = result_.places[level.way + name];
+    if (!is_list && level.value.contains(name)) {
+      Note("key '" + level.way + name + "' is given twice", line,
+           "line " + std::to_string(place.line) + " has it, too: leave one of the two out");
+    }
+    place.line = line;
     return name;
   }
 
@@ -146,7 +152,7 @@ class TreeBuilder : public YAML::EventHandler {
       result_.root = std::move(value);
     } else if (IsKeyNext()) {
       Level& level = levels_.back();
-      if (text == "<<") Note("holds a merge key (<<)", LineOf(mark));
+      if (text == "<<") Note("holds a merge key (<<)", LineOf(mark), kWriteOut);
       level.key = text;
       level.has_key = true;
       level.key_line = LineOf(mark);

@@ -23,8 +23,9 @@ struct YamlText {
   nlohmann::json root;  ///< null for an empty text
   /// By the way to a value, names and indices joined by dots: "datasets.0.path".
   std::map<std::string, YamlPlace> places;
-  std::string problem;   ///< the first; empty: none
-  int problem_line = 0;  ///< its line
+  std::string problem;       ///< the first; empty: none
+  int problem_line = 0;      ///< its line
+  std::string problem_hint;  ///< what to do about it
 };
 
 /// Plain scalars are typed as PyYAML types them (yes, on and True are true), and so is a number with an

@@ -18,6 +18,7 @@
 #include "lib/io/byte_sink.h"
 #include "lib/io/byte_source.h"
 #include "lib/io/descriptor.h"
+#include "lib/loading/copy_retirement.h"
 
 namespace trainwright {
 namespace {
@@ -25,7 +26,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr size_t kCopyBytes = 1 << 20;
-constexpr char kPrefix[] = "trainwright-";
 constexpr uint64_t kMaxManifestBytes = uint64_t{1} << 30;
 
 dev_t FileSystemOf(const std::string& path) {
@@ -74,9 +74,19 @@ class CopyLock {
   int fd_;
 };
 
+/// Has room for some more files in a folder, as far as copies there can make it.
+void MakeRoom(const std::string& folder, const std::vector<std::string>& files) {
+  uint64_t bytes = 0;
+  for (const std::string& file : files) bytes += fs::file_size(file);
+  std::error_code error;
+  const fs::space_info space = fs::space(folder, error);
+  RetireCopies(folder, bytes, error ? bytes : space.available);
+}
+
 void CopyTo(const std::string& path, const std::vector<std::string>& files) {
-  RemoveStaleTemporaries(fs::path(path).parent_path(),
-                         [](const std::string& name) { return name.starts_with(kPrefix); });
+  const std::string folder = fs::path(path).parent_path();
+  RemoveStaleTemporaries(folder, IsCopyName);
+  MakeRoom(folder, files);
   AtomicFileSink sink(path);
   std::vector<uint8_t> buffer(kCopyBytes);
   for (const std::string& file : files) {
@@ -103,8 +113,12 @@ std::unique_ptr<ShardSet> OpenCopy(const std::string& copy, const ShardSet& orig
   if (!fs::exists(copy)) return nullptr;
   try {
     std::unique_ptr<ShardSet> opened = ShardSet::Open(copy);
-    if (opened->content_sha256() == original.content_sha256()) return opened;
+    if (opened->content_sha256() == original.content_sha256()) {
+      KeepInUse(copy);
+      return opened;
+    }
   } catch (const Error& error) {
+    if (!fs::exists(copy)) return nullptr;  // it made way for another in this moment
     if (error.code() != ErrorCode::kBadInput) throw;
   }
   LogWarning(copy + " is damaged: it is copied again");
@@ -119,11 +133,12 @@ std::unique_ptr<ShardSet> OpenCachedShardSet(const std::string& path, const std:
   MakeFolder(folder);
   const bool is_there = FileSystemOf(path) == FileSystemOf(folder);
   if (is_there && !copies_always) return set;
-  const std::string copy = folder + "/" + kPrefix + HexEncode(set->content_sha256()).substr(0, 16) + ".tws";
+  const std::string copy = folder + "/" + CopyName(HexEncode(set->content_sha256()));
   if (std::unique_ptr<ShardSet> copied = OpenCopy(copy, *set)) return copied;
   const CopyLock lock(folder);
   if (std::unique_ptr<ShardSet> copied = OpenCopy(copy, *set)) return copied;
   CopyTo(copy, FilesOf(path));
+  KeepInUse(copy);
   return ShardSet::Open(copy);
 }
 

@@ -10,8 +10,8 @@ namespace trainwright {
 
 /// Opens the set's copy in a folder, and makes it first where there is none: one file,
 /// trainwright-<16 hex digits of the content hash>.tws, which appears whole or not at all and stays for later
-/// runs; a copy that is cut or holds something else is made again. Of several processes that want it, one
-/// copies and the others wait.
+/// runs; a copy that is cut or holds something else is made again. When one is made, others may go
+/// (copy_retirement.h). Of several processes that want it, one copies and the others wait.
 /// \param path a sealed folder or a file of shards; on the file system of `folder` it is opened as it is
 /// \param folder is made where it is missing
 /// \param copies_always also on one file system, as tests do

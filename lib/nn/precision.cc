@@ -18,9 +18,13 @@ at::ScalarType PrecisionDtype(Precision precision) {
   return at::kFloat;
 }
 
+bool HasFastProducts(Precision precision, const GpuLimits& limits) {
+  return precision == Precision::kFp16 || (precision == Precision::kBf16 && limits.bf16);
+}
+
 bool HasFastProducts(Precision precision, at::Device device) {
   if (precision == Precision::kFp32) return true;
-  if (!device.is_cpu()) return precision != Precision::kBf16 || LimitsOf(device).bf16;
+  if (!device.is_cpu()) return HasFastProducts(precision, LimitsOf(device));
 #if defined(__x86_64__)
   // Every CPU with AMX-BF16 has AVX512-BF16 too.
   return precision == Precision::kBf16 && __builtin_cpu_supports("avx512bf16");

@@ -6,6 +6,9 @@
 
 namespace trainwright {
 
+/// Whether a GPU of such limits multiplies it faster than fp32.
+bool HasFastProducts(Precision precision, const GpuLimits& limits);
+
 /// ChooseNumerics asks it of the device.
 /// \throws Error{kUsage} where a GPU of such limits has no products of the precision
 void RequireProducts(Precision precision, const GpuLimits& limits);

@@ -254,6 +254,10 @@ void CheckSameSettings(const ShardSetHeader& set, const ShardSetHeader& added, c
           "append with --mode " + PackModeName(set.mode));
   compare("--overflow", OverflowPolicyName(set.overflow), OverflowPolicyName(added.overflow),
           "append with --overflow " + OverflowPolicyName(set.overflow));
+  const uint32_t stride = StrideOf(set);
+  compare("--stride", std::to_string(stride), std::to_string(StrideOf(added)),
+          stride == set.chunk_tokens ? "append without --stride"
+                                     : "append with --stride " + std::to_string(stride));
 }
 
 }  // namespace

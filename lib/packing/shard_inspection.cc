@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -26,8 +27,46 @@ bool HasRandomAccess(const std::string& path) {
                          std::filesystem::is_regular_file(path));
 }
 
+/// Of the chunks one after the other: a window that does not begin its document begins with what the one
+/// before ends with.
+class RepeatedTokens {
+ public:
+  explicit RepeatedTokens(const ShardSetHeader& header)
+      : per_window_(header.chunk_tokens - StrideOf(header)) {}
+  bool are_there() const { return per_window_ > 0; }
+  void Add(const Chunk& chunk) {
+    if (!are_there()) return;
+    for (const DocumentPart& part : PartsOf(chunk)) {
+      if (!part.starts_document()) tokens_ += per_window_;
+    }
+  }
+  /// nullopt where no windows overlap.
+  std::optional<uint64_t> tokens() const {
+    return are_there() ? std::optional<uint64_t>(tokens_) : std::nullopt;
+  }
+
+ private:
+  const uint32_t per_window_;
+  uint64_t tokens_ = 0;
+};
+
+/// \returns nullopt, and reads no chunk, where no windows overlap
+std::optional<uint64_t> CountRepeatedTokens(const ShardSet& set) {
+  RepeatedTokens repeated(set.header());
+  for (uint64_t number = 0; repeated.are_there() && number < set.chunks();) {
+    ThrowIfStopped();
+    uint64_t first_chunk = 0;
+    for (const Chunk& chunk : set.ReadFrameOf(number, &first_chunk)) {
+      repeated.Add(chunk);
+      ++number;
+    }
+  }
+  return repeated.tokens();
+}
+
 ShardSetSummary Summarize(const ShardSet& set) {
   ShardSetSummary summary;
+  summary.tokens_repeated = CountRepeatedTokens(set);
   summary.header = set.header();
   summary.header.tokenizer.model.clear();
   summary.content_sha256 = set.content_sha256();
@@ -39,9 +78,14 @@ using ChunkFunction = std::function<void(uint64_t, const Chunk&)>;
 
 // Reads a whole stream of shards, checked as it goes by.
 ShardSetSummary ReadStream(ShardStreamReader* reader, const ChunkFunction& use) {
+  RepeatedTokens repeated(reader->header());
   Chunk chunk;
-  for (uint64_t number = 0; reader->Next(&chunk); ++number) use(number, chunk);
+  for (uint64_t number = 0; reader->Next(&chunk); ++number) {
+    repeated.Add(chunk);
+    use(number, chunk);
+  }
   ShardSetSummary summary;
+  summary.tokens_repeated = repeated.tokens();
   summary.header = reader->header();
   summary.header.tokenizer.model.clear();
   Sha256 content;

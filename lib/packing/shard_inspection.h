@@ -11,7 +11,8 @@
 
 namespace trainwright {
 
-/// What the indices say about a folder or file; of a pipe, what was read.
+/// What the indices say about a folder or file; of a pipe, what was read. Of windows that overlap the chunks
+/// are read, too, for no index counts what they repeat.
 /// \throws Error{kBadInput} when it is no whole set of shards, Error{kIo}
 ShardSetSummary InspectShards(const std::string& path);
 

@@ -1,6 +1,9 @@
 #include "lib/packing/shard_set_summary.h"
 
+#include <algorithm>
+
 #include "lib/base/units.h"
+#include "lib/formats/provenance.h"
 
 namespace trainwright {
 namespace {
@@ -41,6 +44,16 @@ double ShardSetSummary::cut_share() const {
   return Ratio(totals.documents_cut, totals.documents);
 }
 
+uint32_t StrideOf(const ShardSetHeader& header) {
+  const auto provenance = nlohmann::ordered_json::parse(header.provenance_json, nullptr, false);
+  for (const nlohmann::ordered_json& options : OptionsInProvenance(provenance, "pack")) {
+    const auto stride = options.find("stride");
+    if (stride != options.end() && stride->is_number_unsigned())
+      return static_cast<uint32_t>(std::clamp<uint64_t>(stride->get<uint64_t>(), 1, header.chunk_tokens));
+  }
+  return header.chunk_tokens;
+}
+
 nlohmann::ordered_json ToJson(const ShardSetSummary& summary) {
   const TokenizerIdentity& tokenizer = summary.header.tokenizer;
   nlohmann::ordered_json json = {
@@ -67,6 +80,9 @@ nlohmann::ordered_json ToJson(const ShardSetSummary& summary) {
       {"content_sha256", HexEncode(summary.content_sha256)},
   };
   if (summary.header.id_codes) json["remap"] = true;
+  if (const uint32_t stride = StrideOf(summary.header); stride != summary.header.chunk_tokens)
+    json["stride"] = stride;
+  if (summary.tokens_repeated) json["tokens_repeated"] = *summary.tokens_repeated;
   if (summary.header.record_kind == RecordKind::kSft) json["loss_tokens"] = summary.totals.loss_tokens;
   return json;
 }
@@ -94,6 +110,10 @@ std::string Describe(const ShardSetSummary& summary) {
   row("documents", FormatGrouped(totals.documents) + ", " + FormatGrouped(totals.documents_cut) + " cut (" +
                        Percent(summary.cut_share()) + ")");
   row("tokens", FormatGrouped(totals.tokens) + ", " + FormatGrouped(totals.tokens_dropped) + " dropped");
+  if (summary.tokens_repeated) {
+    row("windows", "of long documents begin " + std::to_string(StrideOf(summary.header)) + " tokens apart, " +
+                       FormatGrouped(*summary.tokens_repeated) + " tokens are repeats");
+  }
   if (summary.header.record_kind == RecordKind::kSft) {
     row("predicted", FormatGrouped(totals.loss_tokens) + " tokens (" +
                          Percent(Ratio(totals.loss_tokens, totals.tokens)) + "): the records are sft");

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 
 #include "lib/formats/shard.h"
@@ -17,6 +18,8 @@ struct ShardSetSummary {
   uint64_t size_bytes = 0;    ///< of all shards
   uint64_t frames_bytes = 0;  ///< of their compressed frames alone: without headers, tokenizer and indices
   Sha256Digest content_sha256{};
+  /// By windows that overlap; unknown unless the chunks were looked at.
+  std::optional<uint64_t> tokens_repeated = {};
 
   /// Counts one more shard; content_sha256 stays as it is.
   void AddShard(const ShardInfo& shard);
@@ -26,6 +29,10 @@ struct ShardSetSummary {
   double padding_share() const;
   double cut_share() const;
 };
+
+/// How many tokens after each other the windows of long documents begin, as the set's provenance has it; a
+/// chunk's where none overlap.
+uint32_t StrideOf(const ShardSetHeader& header);
 
 /// The object that `pack --info --json` prints and `pack --summary` holds.
 nlohmann::ordered_json ToJson(const ShardSetSummary& summary);

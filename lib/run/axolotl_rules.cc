@@ -13,6 +13,10 @@ namespace {
 
 using nlohmann::json;
 
+bool IsTrue(const std::optional<ForeignKey>& key) {
+  return key && *key->value == true;
+}
+
 /// What is given as whole steps, or as a share of the run, which `told` is said of.
 TakeKey StepsFor(const std::string& option, const std::string& told) {
   return [=](const ForeignKey& key, ForeignFile* file) {
@@ -147,7 +151,38 @@ void TakeTrainOnInputs(const ForeignKey& key, ForeignFile* file) {
   file->Give(key, "loss-on", "all");
 }
 
+/// What a data set says about which of its tokens are predicted: pretokenize knows the answers alone.
+void CheckLossKeys(const ForeignKey& set, ForeignFile* file) {
+  const std::string hint =
+      "leave it out, or give --loss-on assistant, for the answers and the ends of their turns, or all";
+  if (const auto roles = KeyIn(set, "roles_to_train"); roles && !IsTrue(file->Find("train_on_inputs"))) {
+    const std::vector<std::string> names = TextsOf(*roles, *file);
+    const bool answers = !names.empty() && std::all_of(names.begin(), names.end(), [](const auto& name) {
+      return name == "assistant" || name == "gpt";
+    });
+    if (!answers)
+      file->Refuse(*roles, "loss-on", "is " + ShownValue(*roles->value) + ": answers alone can be learned",
+                   hint);
+  }
+  for (const char* const name : {"train_on_eos", "train_on_eot"}) {
+    const auto ends = KeyIn(set, name);
+    if (!ends || *ends->value == "turn") continue;
+    file->Refuse(*ends, "loss-on", "is " + ShownValue(*ends->value) + ": EOS is learned where an answer ends",
+                 "write turn, leave it out, or give --loss-on assistant or all");
+  }
+  for (const char* const name : {"message_field_training", "message_field_training_detail"}) {
+    if (const auto field = KeyIn(set, name); field && !IsOff(*field->value))
+      file->Refuse(*field, "loss-on",
+                   "names a field by which turns choose what is learned, which is not read",
+                   hint + "; pretokenize --loss-turns last keeps the last answer's");
+  }
+}
+
 void TakeData(const ForeignKey& key, ForeignFile* file) {
+  const bool is_name = key.name == "pretraining_dataset" && key.value->is_string();
+  if (!is_name) {
+    for (const ForeignKey& set : MappingsOf(key, *file)) CheckLossKeys(set, file);
+  }
   const auto length = file->Find("sequence_len");
   const bool is_text = IsText(key);
   TellOfData(key, is_text ? RecordKind::kLm : RecordKind::kSft, length ? file->TextOf(*length) : "", file);
@@ -414,10 +449,6 @@ ForeignRules MakeRules() {
   return rules;
 }
 
-bool IsTrue(const std::optional<ForeignKey>& key) {
-  return key && *key->value == true;
-}
-
 /// Whether it says what it says to some effect: theirs are Python's truth values.
 bool IsSaid(const std::optional<ForeignKey>& key) {
   return key && !IsOff(*key->value) && *key->value != 0;
@@ -471,22 +502,32 @@ void FinishSchedule(ForeignFile* file) {
 void FinishPrecision(ForeignFile* file) {
   const auto bf16 = file->Find("bf16"), fp16 = file->Find("fp16"), half = file->Find("float16"),
              bhalf = file->Find("bfloat16");
-  const bool is_auto = bf16 && *bf16->value == "auto";
-  if (bf16 && !is_auto && !bf16->value->is_boolean() && *bf16->value != "full") {
+  const bool is_auto = bf16 && *bf16->value == "auto", is_full = bf16 && *bf16->value == "full";
+  if (bf16 && !is_auto && !bf16->value->is_boolean() && !is_full) {
     throw file->Refusal(*bf16, "must be true, false, auto or full");
   }
+  const bool is_bf16 = is_full || IsTrue(bf16);
+  for (const auto& other : {fp16, half}) {
+    if (!IsTrue(other) || (!is_bf16 && !IsTrue(bhalf))) continue;
+    file->Refuse(*other, "mixed-precision",
+                 std::string("is true, and so is ") + (is_bf16 ? "bf16" : "bfloat16"),
+                 "leave one of the two out, or give --mixed-precision");
+    return;
+  }
+  constexpr char kMasters[] = "masters of the weights are fp32 all the same";
   if (is_auto && !IsTrue(fp16) && !IsTrue(half)) {
     file->Give(*bf16, "mixed-precision", "auto");
   } else if (bf16 && !is_auto && *bf16->value != false) {
     file->Give(*bf16, "mixed-precision", "bf16");
+    if (is_full) file->Tell(*bf16, kMasters);
   } else if (IsTrue(bhalf)) {
     file->Give(*bhalf, "mixed-precision", "bf16");
-    file->Tell(*bhalf, "masters of the weights are fp32 all the same");
+    file->Tell(*bhalf, kMasters);
   } else if (IsTrue(fp16)) {
     file->Give(*fp16, "mixed-precision", "fp16");
   } else if (IsTrue(half)) {
     file->Give(*half, "mixed-precision", "fp16");
-    file->Tell(*half, "masters of the weights are fp32 all the same");
+    file->Tell(*half, kMasters);
   } else if (bf16) {
     file->Give(*bf16, "mixed-precision", "no");
   } else if (const auto full = file->Find("float32"); IsTrue(full)) {

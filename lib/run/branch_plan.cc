@@ -62,7 +62,8 @@ PlannedRun PlanBranch(const TrainSettings& settings, const PlanFacts& facts, int
   RequireSuitableModel(facts.choices, plan, facts.model);
   RequireCarriedState(plan, facts.model);
   RequirePositions(plan.sequence_tokens, longest, "use a shorter --seq");
-  if (settings.mixed_precision == "auto") plan.precision = ParsePrecision("auto", facts.fast_bf16);
+  if (settings.mixed_precision == "auto")
+    plan.precision = ParsePrecision("auto", facts.fast_bf16, facts.fast_fp16);
   if (const std::string rule = LengthRule(settings); !rule.empty()) {
     plan.length_rule = rule;
     if (!settings.steps) {

@@ -56,6 +56,23 @@ std::vector<std::string> TextsOf(const ForeignKey& key, const ForeignFile& file)
   return texts;
 }
 
+std::vector<ForeignKey> MappingsOf(const ForeignKey& key, const ForeignFile& file) {
+  if (!key.value->is_array()) throw file.Refusal(key, "must be a list of mappings");
+  std::vector<ForeignKey> mappings;
+  for (size_t i = 0; i < key.value->size(); ++i) {
+    const ForeignKey item{key.name + "." + std::to_string(i), &(*key.value)[i]};
+    if (!item.value->is_object()) throw file.Refusal(item, "must hold keys of its own");
+    mappings.push_back(item);
+  }
+  return mappings;
+}
+
+std::optional<ForeignKey> KeyIn(const ForeignKey& mapping, const std::string& name) {
+  const auto found = mapping.value->find(name);
+  if (found == mapping.value->end() || found->is_null()) return std::nullopt;
+  return ForeignKey{mapping.name + "." + name, &*found};
+}
+
 std::string Joined(const std::vector<std::string>& texts, const std::string& between) {
   std::string joined;
   for (const std::string& text : texts) joined += (joined.empty() ? "" : between) + text;

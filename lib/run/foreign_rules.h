@@ -7,6 +7,7 @@
 #include <functional>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -29,6 +30,10 @@ std::string SingleTextOf(const ForeignKey& key, const ForeignFile& file);
 std::vector<std::string> TextsOf(const ForeignKey& key, const ForeignFile& file);
 /// "a,b": how our options take several words.
 std::string Joined(const std::vector<std::string>& texts, const std::string& between = ",");
+/// The mappings of a list, "datasets.0" and so on.
+std::vector<ForeignKey> MappingsOf(const ForeignKey& key, const ForeignFile& file);
+/// A key of such a mapping; nullopt where it is not there, or null.
+std::optional<ForeignKey> KeyIn(const ForeignKey& mapping, const std::string& name);
 /// Whether it is false, empty, or holds nothing else: it asks for nothing.
 bool IsOff(const nlohmann::json& value);
 

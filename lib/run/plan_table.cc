@@ -49,7 +49,7 @@ Precision PrecisionNamed(const std::string& name, const std::string& of) {
 
 json AskedPrecision(const TrainSettings& settings) {
   if (settings.mixed_precision.empty() || settings.mixed_precision == "auto") return nullptr;
-  return PrecisionName(ParsePrecision(settings.mixed_precision, /*fast_bf16=*/false));
+  return PrecisionName(ParsePrecision(settings.mixed_precision, /*fast_bf16=*/false, /*fast_fp16=*/false));
 }
 
 /// In the words of the command line.

@@ -12,7 +12,7 @@ namespace {
 OptionsOfFile Translate(const RecipeProgram& program, YamlText yaml, const std::string& path) {
   if (!yaml.problem.empty()) {
     throw Error(ErrorCode::kUsage, path, yaml.problem, "line " + std::to_string(yaml.problem_line),
-                "files of " + program.name + " are read as plain YAML: say what it stands for");
+                yaml.problem_hint);
   }
   if (program.prepare != nullptr) program.prepare(&yaml, path);
   const auto place_of = [&](const std::string& name) {

@@ -143,13 +143,15 @@ void PlanAdapters(const TrainSettings& settings, const std::optional<LoraOptions
   if (!settings.lora_alpha) planned->reasons.push_back({"lora-alpha", "twice the rank", ""});
 }
 
-void PlanPrecision(const TrainSettings& settings, bool fast_bf16, PlannedRun* planned) {
+void PlanPrecision(const TrainSettings& settings, const PlanFacts& facts, PlannedRun* planned) {
   if (settings.mixed_precision != "auto") return;
-  planned->plan.precision = ParsePrecision("auto", fast_bf16);
-  planned->reasons.push_back(
-      {"mixed-precision",
-       fast_bf16 ? "this device multiplies bf16 fast" : "this device has no fast bf16 GEMMs",
-       "precision " + PrecisionName(planned->plan.precision)});
+  const Precision precision = ParsePrecision("auto", facts.fast_bf16, facts.fast_fp16);
+  planned->plan.precision = precision;
+  const char* const reason = precision == Precision::kBf16 ? "this device multiplies bf16 fast"
+                             : precision == Precision::kFp16
+                                 ? "this device has no bf16 GEMMs, and is fast at fp16"
+                                 : "this device has no fast bf16 GEMMs";
+  planned->reasons.push_back({"mixed-precision", reason, "precision " + PrecisionName(precision)});
 }
 
 /// How many tokens a sample and a micro-batch have.
@@ -261,7 +263,7 @@ PlannedRun PlanRun(const TrainSettings& settings, const PlanFacts& facts) {
   PlanObjective(settings, facts, &planned);
   CompleteAskedPlan(settings, TrainPlanTable(), facts.choices, &plan);
   RequireCarriedState(plan, facts.model);
-  PlanPrecision(settings, facts.fast_bf16, &planned);
+  PlanPrecision(settings, facts, &planned);
   PlanAdapters(settings, facts.adapter, &planned);
   PlanSizes(settings, facts, &planned);
   plan.length_rule = LengthRule(settings);

@@ -33,6 +33,7 @@ struct PlanFacts {
   ModelConfig model;
   bool gpu = false;        ///< else a CPU
   bool fast_bf16 = false;  ///< whether the device multiplies bf16 faster than fp32
+  bool fast_fp16 = false;  ///< likewise fp16
   /// Counts an epoch of the samples of a plan; called only where the length of the run depends on it.
   std::function<EpochCounts(const TrainPlan&)> count_epoch;
   std::set<RecordKind> records = {RecordKind::kLm};  ///< of the sets of the data

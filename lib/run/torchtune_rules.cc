@@ -32,14 +32,16 @@ TakeKey OneOf(std::set<std::string> names, std::string option, std::string why, 
   };
 }
 
+constexpr char kOffloader[] = "CPUOffloadOptimizer";  // around another, AdamW where none is named
+
 void TakeOptimizer(const ForeignKey& key, ForeignFile* file) {
-  OneOf({"AdamW", "PagedAdamW", "PagedAdamW32bit"}, "optimizer", "there is no such optimizer",
+  OneOf({"AdamW", "PagedAdamW", "PagedAdamW32bit", kOffloader}, "optimizer", "there is no such optimizer",
         "write torch.optim.AdamW, or give --optimizer; --optimizer-states bf16 halves its moments, "
-        "--zero "
-        "divides them among ranks")(key, file);
+        "--zero divides them among ranks")(key, file);
   file->Give(key, "optimizer", kDefaultOptimizer);
-  if (NameOf(file->TextOf(key)).starts_with("Paged"))
-    file->Tell(key, "is AdamW here, whose states are not paged");
+  const std::string name = NameOf(SingleTextOf(key, *file));
+  if (name.starts_with("Paged")) file->Tell(key, "is AdamW here, whose states are not paged");
+  if (name == kOffloader) file->Tell(key, "is AdamW here, whose states stay on the device");
 }
 
 void TakeBetas(const ForeignKey& key, ForeignFile* file) {
@@ -72,10 +74,28 @@ void TakeModel(const ForeignKey& key, ForeignFile* file) {
   }
 }
 
+/// The data sets of the recipe: one, or those of a list.
+std::vector<ForeignKey> DataSetsOf(const ForeignKey& key, const ForeignFile& file) {
+  if (key.value->is_object()) return {key};
+  if (!key.value->is_array()) throw file.Refusal(key, "must hold keys of its own, or be a list of such");
+  return MappingsOf(key, file);
+}
+
+std::string BuilderOf(const ForeignKey& set, const ForeignFile& file) {
+  const auto component = KeyIn(set, kComponent);
+  return component ? NameOf(SingleTextOf(*component, file)) : "";
+}
+
+/// Text has no answers that could be predicted alone.
+bool IsText(const ForeignKey& set, const ForeignFile& file) {
+  return BuilderOf(set, file).starts_with("text_completion");
+}
+
 void TakeData(const ForeignKey& key, ForeignFile* file) {
+  const std::vector<ForeignKey> sets = DataSetsOf(key, *file);
   const auto length = file->Find("tokenizer.max_seq_len");
-  const auto component = file->Find(key.name + "." + kComponent);
-  const bool is_text = component && NameOf(file->TextOf(*component)) == "text_completion_dataset";
+  const bool is_text = !sets.empty() && std::all_of(sets.begin(), sets.end(),
+                                                    [&](const auto& set) { return IsText(set, *file); });
   if (key.name == "dataset")
     return TellOfData(key, is_text ? RecordKind::kLm : RecordKind::kSft, length ? file->TextOf(*length) : "",
                       file);
@@ -128,6 +148,10 @@ ForeignRules OptimizerRules() {
       {"optimizer.weight_decay", NumberFor("weight-decay")},
       {"optimizer.amsgrad", Only({false}, "there is no AMSGrad")},
       {"optimizer.maximize", Only({false}, "a loss is made smaller")},
+      {"optimizer.offload_gradients", CheckBoolean()},
+      {"optimizer.optimizer_class", TakeOptimizer},
+      {"optimizer.base_optimizer", TakeOptimizer},
+      {"optimizer.minimal_size", Unread()},
       {"optimizer.fused", Unread()},
       {"optimizer.foreach", Unread()},
       {"optimizer.capturable", Unread()},
@@ -161,7 +185,7 @@ ForeignRules StepRules() {
       {"clip_grad_norm", NumberFor("clip")},
       {"dtype", WordFor("mixed-precision", {{"bf16", "bf16"}, {"fp32", "no"}})},
       {"enable_activation_checkpointing", SwitchFor("checkpoint-activations", "full", "no")},
-      {"enable_activation_offloading", SwitchFor("offload", "activations", "no")},
+      {"enable_activation_offloading", CheckBoolean()},
       {"log_every_n_steps", WholeFor("log-every")},
       {"save_every_n_steps", WholeFor("save-every")},
       {"save_every_n_epochs", TakeSavesByEpoch},
@@ -260,17 +284,66 @@ void FinishAdapter(ForeignFile* file) {
   file->Give(modules ? *modules : *mlp, "lora-targets", Joined(targets));
 }
 
+/// What all data sets of a list must say alike: a run has it once.
+struct Agreed {
+  std::optional<ForeignKey> key;  ///< that said it first
+  std::string value;
+
+  void Take(const ForeignKey& said, const std::string& now, const std::string& option, ForeignFile* file) {
+    if (!key) {
+      key = said;
+      value = now;
+    } else if (value != now) {
+      file->Refuse(said, option, "differs from " + key->name + ", and a run has --" + option + " once",
+                   "make them agree, or give --" + option);
+    }
+  }
+};
+
+/// Whether a data set's inputs are predicted, too, and which of its keys says so.
+std::pair<ForeignKey, bool> PredictsInputs(const ForeignKey& set, ForeignFile* file) {
+  if (const auto all = KeyIn(set, "train_on_input")) return {*all, BooleanOf(*all, *file)};
+  if (const auto masks = KeyIn(set, "masking_strategy")) {
+    const std::string name = SingleTextOf(*masks, *file);
+    if (name != "train_on_all" && name != "train_on_assistant")
+      file->Refuse(
+          *masks, "loss-on", "is '" + name.substr(0, 40) + "': there are train_on_all and train_on_assistant",
+          "give --loss-on assistant; pretokenize --loss-turns last leaves the last answer alone to learn");
+    return {*masks, name == "train_on_all"};
+  }
+  return {KeyIn(set, kComponent).value_or(set), BuilderOf(set, *file).starts_with("alpaca")};
+}
+
 void FinishData(ForeignFile* file) {
-  if (const auto packed = file->Find("dataset.packed")) SwitchFor("packing", "on", "off")(*packed, file);
-  const auto all = file->Find("dataset.train_on_input"), component = file->Find("dataset._component_");
-  const std::string builder = component ? NameOf(SingleTextOf(*component, *file)) : "";
-  // Text has no answers that could be predicted alone.
-  if (builder.starts_with("text_completion")) return;
-  if (all) {
-    if (BooleanOf(*all, *file)) file->Give(*all, "loss-on", "all");
-  } else if (builder.starts_with("alpaca")) {
-    file->Give(*component, "loss-on", "all");
-    file->Tell(*component, "predicts the inputs, too, unless train_on_input is false: --loss-on all");
+  const auto dataset = file->Find("dataset");
+  if (!dataset) return;
+  Agreed packing, loss;
+  for (const ForeignKey& set : DataSetsOf(*dataset, *file)) {
+    const auto packed = KeyIn(set, "packed");
+    packing.Take(packed.value_or(set), packed && BooleanOf(*packed, *file) ? "on" : "off", "packing", file);
+    if (IsText(set, *file)) continue;
+    const auto [key, all] = PredictsInputs(set, file);
+    loss.Take(key, all ? "all" : "", "loss-on", file);
+  }
+  // Left out they are the defaults that are given below.
+  if (packing.value == "on" || (packing.key && packing.key->name.ends_with(".packed")))
+    file->Give(*packing.key, "packing", packing.value);
+  if (loss.value != "all") return;
+  file->Give(*loss.key, "loss-on", "all");
+  if (loss.key->name.ends_with(kComponent))
+    file->Tell(*loss.key, "predicts the inputs, too, unless train_on_input is false: --loss-on all");
+}
+
+/// Of two that offload, each its own.
+void FinishOffload(ForeignFile* file) {
+  const auto activations = file->Find("enable_activation_offloading"),
+             gradients = file->Find("optimizer.offload_gradients");
+  const bool has_activations = activations && *activations->value == true,
+             has_gradients = gradients && *gradients->value == true;
+  if (has_gradients) {
+    file->Give(*gradients, "offload", has_activations ? "all" : "gradients");
+  } else if (activations) {
+    file->Give(*activations, "offload", has_activations ? "activations" : "no");
   }
 }
 
@@ -294,6 +367,7 @@ const RecipeProgram& TorchtuneProgram() {
             FinishLength(file);
             FinishAdapter(file);
             FinishData(file);
+            FinishOffload(file);
           },
       .defaults = {{"epochs", "1"},
                    {"accum", "1"},

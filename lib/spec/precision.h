@@ -14,8 +14,9 @@ enum class Precision { kFp32, kBf16, kFp16 };
 std::string PrecisionName(Precision precision);  ///< "fp32", "bf16", "fp16"
 
 /// What --mixed-precision says: "no", "bf16", "fp16", or "auto".
-/// \param fast_bf16 whether the device multiplies bf16 fast: "auto" is bf16 then, else fp32
+/// \param fast_bf16 whether the device multiplies bf16 fast: "auto" is bf16 then
+/// \param fast_fp16 else, whether it multiplies fp16 fast: fp16 then, and fp32 where it does neither
 /// \throws Error{kUsage}
-Precision ParsePrecision(const std::string& mixed_precision, bool fast_bf16);
+Precision ParsePrecision(const std::string& mixed_precision, bool fast_bf16, bool fast_fp16);
 
 }  // namespace trainwright

@@ -41,7 +41,7 @@ step 'Resume, for more steps' 0 12 <<< 'train --resume --out runs/first --steps 
 step 'Records as JSON' 0 8 <<< 'jq -c "select(.type == \"step\") | {step, loss_nats, tokens_per_s}" runs/first/metrics.jsonl | tail -n 3
 jq -r ".loss | length" runs/first/training_metrics.json'
 step 'Conversations, an adapter, a merged model, an answer' 0 60 <<< "head -n 40 gsm8k-train.jsonl > talks.jsonl
-$root/scripts/finetune.sh --epochs 1 --lora 4 --seq 256 --out tuned runs/first/latest talks.jsonl -- --batch 2"
+$root/scripts/finetune.sh --template plain --epochs 1 --lora 4 --seq 256 --out tuned runs/first/latest talks.jsonl -- --batch 2"
 step 'The checkpoint, compressed and back' 0 10 <<< 'ckpt-compress -o model.twc tuned/model/model.safetensors
 ckpt-compress -d -o again.safetensors model.twc
 cmp again.safetensors tuned/model/model.safetensors'

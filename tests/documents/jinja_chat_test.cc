@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "lib/base/error.h"
 #include "lib/documents/chat_encoder.h"
 #include "lib/documents/folder_template.h"
 #include "lib/tok/tokenizer.h"
@@ -234,6 +235,28 @@ TEST_F(JinjaChatTest, AFolderBringsItsTemplateAndItsTokens) {
   EXPECT_EQ(ConversationTemplate("", folder.path("")).text, "z");
   EXPECT_EQ(ConversationTemplate("chatml", folder.path("")).name, "chatml");
   EXPECT_EQ(ConversationTemplate("", "bytes").name, "plain");
+}
+
+TEST_F(JinjaChatTest, AModelWithoutATemplateIsWrittenByNoneThatNobodyNamed) {
+  const test::TemporaryFolder folder;
+  const auto refusal = [](const std::string& tokenizer) -> std::string {
+    try {
+      ConversationTemplate("", tokenizer);
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::kUsage);
+      return std::string(error.what()) + error.hint();
+    }
+    return "";
+  };
+  EXPECT_THAT(refusal(folder.path("")), ::testing::AllOf(::testing::HasSubstr(folder.path("")),
+                                                         ::testing::HasSubstr("chat_template.jinja"),
+                                                         ::testing::HasSubstr("--template plain")));
+  EXPECT_EQ(ConversationTemplate("plain", folder.path("")).name, "plain");
+  // A tokenizer that lies alone is not a model's, until one lies beside it.
+  std::ofstream(folder.path("tokenizer.json")) << "{}";
+  EXPECT_EQ(ConversationTemplate("", folder.path("tokenizer.json")).name, "plain");
+  std::ofstream(folder.path("config.json")) << "{}";
+  EXPECT_NE(refusal(folder.path("tokenizer.json")), "");
 }
 
 }  // namespace

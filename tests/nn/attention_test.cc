@@ -189,6 +189,20 @@ TEST(RequireProductsTest, AGpuOfCapability75RefusesBf16AndTakesFp16) {
   RequireProducts(Precision::kBf16, LimitsOf({.capability_major = 8, .capability_minor = 0}));
 }
 
+TEST(PrecisionTest, AutoFallsBackToFp16OnAGpuWithoutBf16AndToFp32WhereNeitherIsFast) {
+  const auto chosen = [](const GpuLimits& limits) {
+    return ParsePrecision("auto", HasFastProducts(Precision::kBf16, limits),
+                          HasFastProducts(Precision::kFp16, limits));
+  };
+  EXPECT_EQ(chosen(LimitsOf({.capability_major = 7, .capability_minor = 5})), Precision::kFp16);
+  EXPECT_EQ(chosen(LimitsOf({.capability_major = 8, .capability_minor = 0})), Precision::kBf16);
+  EXPECT_EQ(chosen(LimitsOf({.capability_major = 9, .capability_minor = 0})), Precision::kBf16);
+  EXPECT_EQ(ParsePrecision("auto", false, false), Precision::kFp32) << "a CPU";
+  // Who names a precision gets it or none.
+  EXPECT_EQ(ParsePrecision("bf16", false, true), Precision::kBf16);
+  EXPECT_EQ(ParsePrecision("no", true, true), Precision::kFp32);
+}
+
 TEST(AttentionBackendTest, ABackendThatCannotTakeTheHeadsSaysWhy) {
   const auto refusal = [](const char* name, int64_t head_dim, at::ScalarType dtype, at::DeviceType device) {
     try {

@@ -217,6 +217,12 @@ TEST(RecipeConfigTest, WhatAsksForAnotherResultIsRefusedByNameAndLine) {
            {kAxolotl + "micro_batch_size: 2", "'micro_batch_size' is given twice"},
            {kAxolotl + "sequence_len: long", "must be a whole number"},
            {kAxolotl + "datasets: &d []", "an anchor"},
+           {kAxolotl + "datasets: 5", "key 'datasets' must be a list of mappings"},
+           {kAxolotl + "datasets: {path: x}", "key 'datasets' must be a list of mappings"},
+           {kAxolotl + "pretraining_dataset:\n  - 5", "key 'pretraining_dataset.0' must hold keys"},
+           {kTorchtune + "dataset: 5", "key 'dataset' must hold keys of its own, or be a list"},
+           {kTorchtune + "dataset_val: [5]", "key 'dataset_val.0' must hold keys"},
+           {kTorchtune + "dataset: [{packed: maybe}]", "key 'dataset.0.packed' must be true or false"},
            {kTorchtune + "model: {_component_: torchtune.models.gemma.gemma_2b}", "train has no such model"},
            {kTorchtune + "model: {use_dora: true}", "key 'model.use_dora' is true"},
            {kTorchtune + "loss: {_component_: torchtune.rlhf.loss.DPOLoss}", "train has no such loss"},
@@ -240,6 +246,107 @@ TEST(RecipeConfigTest, AValueThatAnOptionCanTakeThePlaceOfIsRefusedByThatOption)
   EXPECT_THAT(refused(kAxolotl + "load_in_8bit: true"), HasSubstr("quant: "));
   EXPECT_THAT(refused("optimizer: {_component_: bitsandbytes.optim.AdamW8bit}"), HasSubstr("optimizer: "));
   EXPECT_EQ(refused(kAxolotl + "learning_rate: 1e-3\noptimizer: paged_adamw_32bit"), "");
+}
+
+/// What is refused unless an option is given: "option: message, hint" in lines.
+std::string RefusedUnlessGiven(const std::string& text) {
+  std::string said;
+  for (const auto& [option, error] : Read(text).refused)
+    said += option + ": " + error.what() + ", " + error.hint() + "\n";
+  return said;
+}
+
+TEST(RecipeConfigTest, DataSetsOfAListMustAgreeOnWhatARunHasOnce) {
+  const auto listed = [](const std::string& first, const std::string& second) {
+    return kTorchtune + "dataset:\n  - " + first + "\n  - " + second + "\n";
+  };
+  EXPECT_THAT(
+      OfTorchtune("dataset: [{packed: true, train_on_input: true}, {packed: true, train_on_input: true}]"),
+      AllOf(Contains(Pair("packing", "on")), Contains(Pair("loss-on", "all"))));
+  EXPECT_THAT(OfTorchtune("dataset: [{packed: false}, {_component_: a.chat_dataset}]"),
+              AllOf(Contains(Pair("packing", "off")), Not(Contains(Pair("loss-on", "all")))));
+  // Text is predicted whole either way, and has no say.
+  EXPECT_THAT(
+      OfTorchtune("dataset: [{_component_: a.text_completion_dataset}, {_component_: a.alpaca_dataset}]"),
+      Contains(Pair("loss-on", "all")));
+  EXPECT_THAT(RefusedUnlessGiven(listed("{packed: true}", "{packed: false}")),
+              AllOf(HasSubstr("packing: "), HasSubstr("'dataset.1.packed' differs from dataset.0.packed"),
+                    HasSubstr("(line 4)")));
+  EXPECT_THAT(RefusedUnlessGiven(listed("{_component_: a.chat_dataset}", "{packed: true}")),
+              HasSubstr("'dataset.1.packed' differs from dataset.0,"));
+  EXPECT_THAT(RefusedUnlessGiven(listed("{train_on_input: false}", "{_component_: a.alpaca_dataset}")),
+              AllOf(HasSubstr("loss-on: "), HasSubstr("'dataset.1._component_' differs from")));
+  EXPECT_EQ(RefusedUnlessGiven(listed("{packed: true}", "{packed: true}")), "");
+  EXPECT_THAT(OfTorchtune("dataset: [{masking_strategy: train_on_all}, {_component_: a.alpaca_dataset}]"),
+              Contains(Pair("loss-on", "all")));
+  EXPECT_THAT(RefusedUnlessGiven(kTorchtune + "dataset: {masking_strategy: train_on_last}"),
+              AllOf(HasSubstr("loss-on: "), HasSubstr("'dataset.masking_strategy' is 'train_on_last'")));
+}
+
+TEST(RecipeConfigTest, ADataSetThatChoosesOtherTokensThanTheAnswersIsRefusedUnlessLossOnIsGiven) {
+  const auto set = [](const std::string& keys) {
+    return kAxolotl + "learning_rate: 1\ndatasets:\n  - path: x\n    " + keys + "\n";
+  };
+  for (const char* const keys :
+       {"roles_to_train: [user]", "roles_to_train: []", "train_on_eos: all", "train_on_eos: last",
+        "train_on_eot: last", "message_field_training: train", "message_field_training_detail: parts"}) {
+    const std::string key = std::string(keys).substr(0, std::string(keys).find(':'));
+    EXPECT_THAT(RefusedUnlessGiven(set(keys)),
+                AllOf(HasSubstr("loss-on: "), HasSubstr("'datasets.0." + key + "'"), HasSubstr("(line 6)"),
+                      HasSubstr("--loss-on")))
+        << keys;
+  }
+  for (const char* const keys : {"roles_to_train: [assistant]", "roles_to_train: [gpt]", "train_on_eos: turn",
+                                 "message_field_training:", "roles_to_train:"}) {
+    EXPECT_EQ(RefusedUnlessGiven(set(keys)), "") << keys;
+  }
+  EXPECT_EQ(RefusedUnlessGiven(set("roles_to_train: [user]") + "train_on_inputs: true\n"), "")
+      << "everything is learned";
+}
+
+TEST(RecipeConfigTest, PrecisionsThatContradictEachOtherAreRefusedAndMastersAreSaidToBeFp32) {
+  const std::string axolotl = kAxolotl + "learning_rate: 1\n";
+  for (const char* const both : {"bf16: true\nfp16: true", "bf16: full\nfp16: true",
+                                 "bf16: true\nfloat16: true", "bfloat16: true\nfp16: true"}) {
+    EXPECT_THAT(RefusedUnlessGiven(axolotl + both),
+                AllOf(HasSubstr("mixed-precision: "), HasSubstr("(line 5)")))
+        << both;
+  }
+  const OptionsOfFile full = Read(axolotl + "bf16: full");
+  EXPECT_THAT(OptionsOf(full), Contains(Pair("mixed-precision", "bf16")));
+  EXPECT_THAT(full.notices,
+              Contains(AllOf(HasSubstr("'bf16'"), HasSubstr("masters of the weights are fp32"))));
+}
+
+TEST(RecipeConfigTest, AnOptimizerThatOffloadsIsAdamWAndItsGradientsAreOffloaded) {
+  const auto wrapped = [](const std::string& keys) {
+    return OptionsOf(
+        Read("optimizer: {_component_: torchao.prototype.low_bit_optim.CPUOffloadOptimizer" + keys));
+  };
+  EXPECT_THAT(wrapped("}"),
+              AllOf(Contains(Pair("optimizer", "adamw")), Not(Contains(Pair("offload", "gradients")))));
+  EXPECT_THAT(wrapped(", offload_gradients: true, lr: 4e-5}"),
+              AllOf(Contains(Pair("offload", "gradients")), Contains(Pair("lr", "4e-5"))));
+  EXPECT_THAT(wrapped(", offload_gradients: true}\nenable_activation_offloading: true"),
+              Contains(Pair("offload", "all")));
+  EXPECT_THAT(wrapped(", offload_gradients: true}\nenable_activation_offloading: false"),
+              Contains(Pair("offload", "gradients")));
+  EXPECT_THAT(wrapped(", optimizer_class: torch.optim.AdamW, minimal_size: 64}"),
+              Contains(Pair("optimizer", "adamw")));
+  EXPECT_THAT(
+      RefusedUnlessGiven("optimizer: {_component_: a.CPUOffloadOptimizer, base_optimizer: torch.optim.SGD}"),
+      HasSubstr("'optimizer.base_optimizer' is torch.optim.SGD"));
+}
+
+TEST(RecipeConfigTest, AKeyThatIsGivenTwiceIsPlacedTwice) {
+  const std::string text = kAxolotl + "seed: 1\nsequence_len: 8\nseed: 2\n";
+  try {
+    ReadRecipe(text, "f.yaml");
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.place(), "line 5");
+    EXPECT_THAT(error.hint(), HasSubstr("line 3 has it, too: leave one of the two out"));
+  }
 }
 
 TEST(RecipeConfigTest, ReferencesWithinAFileAreResolved) {

@@ -87,6 +87,18 @@ TEST(PlanRun, ChoosesBf16AutomaticallyWhereItIsFast) {
   EXPECT_EQ(Plan(settings, /*fast_bf16=*/false).plan.precision, Precision::kFp32);
 }
 
+TEST(PlanRun, FallsBackToFp16OnADeviceThatIsFastAtItAloneAndTellsWhy) {
+  TrainSettings settings;
+  settings.mixed_precision = "auto";
+  PlanFacts facts = Facts();
+  facts.fast_fp16 = true;
+  const PlannedRun planned = PlanRun(settings, facts);
+  EXPECT_EQ(planned.plan.precision, Precision::kFp16);
+  EXPECT_NE(ReasonsOf(planned).find("precision fp16: this device has no bf16 GEMMs"), std::string::npos);
+  settings.mixed_precision = "bf16";
+  EXPECT_EQ(PlanRun(settings, facts).plan.precision, Precision::kBf16) << "which the device refuses then";
+}
+
 TEST(PlanRun, RefusesValuesOutOfRange) {
   const auto code = [](auto set) {
     TrainSettings settings;

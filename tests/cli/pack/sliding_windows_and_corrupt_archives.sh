@@ -67,3 +67,33 @@ pack --vocab 500 --from npz --on-error skip cut.npz empty.npz -o none.tws 2> mes
 pack --on-error skip < one.npz > none.tws 2> messages && exit 1 || test $? = 2
 pack -q --vocab 500 --mode concat --stride 8 --chunk 32 one.npz -o none.tws 2> messages && exit 1 || test $? = 2
 test "$(pack --vocab 500 --on-error skip --stride 40 --chunk 32 one.npz -o none.tws 2>&1 | grep -c 'more than --chunk')" = 1
+
+# What was packed with a stride says so, and how much is repeated; a set has one stride.
+pack -q --vocab 500 --chunk 32 --stride 12 --summary summary.json one.npz -o overlapping/
+pack --info --json overlapping > of-folder
+pack --info --json < overlapping/shard-*.tws > of-pipe
+pack --info overlapping | grep -q 'begin 12 tokens apart, 320 tokens are repeats'
+pack -q --vocab 500 --chunk 32 one.npz -o plain/
+pack --info --json plain > of-plain
+python3 - <<'PYTHON'
+import json
+summary = json.load(open("summary.json"))
+lengths = [100, 40, 17, 64, 99]
+repeated = sum(20 * len(range(12, length - 20, 12)) for length in lengths)
+for name in ("of-folder", "of-pipe"):
+    info = json.load(open(name))
+    assert (info["stride"], info["tokens_repeated"]) == (12, repeated), info
+    assert info["tokens"] == sum(lengths) + repeated, info
+assert (summary["stride"], summary["tokens_repeated"]) == (12, repeated), summary
+assert not {"stride", "tokens_repeated"} & set(json.load(open("of-plain")))
+PYTHON
+cp overlapping/MANIFEST.json before.json
+fails 3 'has --stride 12, and what is to be appended has 32' pack -q --vocab 500 --chunk 32 --append one.npz -o overlapping/
+grep -q 'append with --stride 12' err
+fails 3 'has --stride 12, and what is to be appended has 16' pack -q --vocab 500 --chunk 32 --stride 16 --append one.npz -o overlapping/
+fails 3 'append without --stride' pack -q --vocab 500 --chunk 32 --stride 12 --append one.npz -o plain/
+cmp overlapping/MANIFEST.json before.json
+pack -q --vocab 500 --chunk 32 --stride 32 --append one.npz -o plain/
+pack -q --vocab 500 --chunk 32 --stride 12 --append one.npz -o overlapping/
+test "$(pack --info --json overlapping | python3 -c 'import json, sys; print(json.load(sys.stdin)["tokens_repeated"])')" = \
+  "$(python3 -c 'import json; print(2 * json.load(open("of-folder"))["tokens_repeated"])')"

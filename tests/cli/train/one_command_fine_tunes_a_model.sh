@@ -28,3 +28,13 @@ fails 1 'was made of other conversations' "$finetune" --out tuned model fewer.js
 fails 1 'has no config.json' "$finetune" . talks.jsonl
 fails 1 'cannot be read' "$finetune" model none.jsonl
 fails 1 'takes a model and a file' "$finetune" model
+
+# A model without a template is tuned on none that nobody named.
+cp -r model bare
+rm bare/chat_template.jinja
+fails 2 "bare has neither chat_template.jinja nor a chat_template" "$finetune" --out untuned bare talks.jsonl -- --threads 1 --batch 1
+grep -q -e '--template plain' err
+test ! -e untuned/run
+"$finetune" --template plain --out untuned --epochs 1 --lora 2 bare talks.jsonl -- --threads 1 --batch 1 > told 2>&1
+grep -q 'the model is untuned/model' told
+fails 1 'with another --seq or --template' "$finetune" --template chatml --out untuned bare talks.jsonl

@@ -115,6 +115,11 @@ refused "key 'checkpointer.output_dir' refers to \${outputs}" --config lost.yaml
 sed 's/^loss: .*/loss: {_component_: torchtune.rlhf.loss.DPOLoss}/' torchtune.yaml > dpo.yaml
 refused "key 'loss._component_' is torchtune.rlhf.loss.DPOLoss" --config dpo.yaml
 printf 'base_model: x\nadapter: &a lora\n' > anchor.yaml && refused 'anchor.yaml: holds an anchor (&name) (line 2)' --config anchor.yaml
+sed 's/^output_dir: .*/output_dir: "a\\0b"/' axolotl.yaml > nul.yaml && refused 'nul.yaml line 31, output_dir: holds a NUL' --config nul.yaml
+printf 'out: "a\\0b"\n' > nul.yaml && refused "key 'out' in line 1: holds a NUL" --config nul.yaml
+(cat axolotl.yaml; echo 'seed: 1'; echo 'seed: 2') > twice.yaml
+refused "twice.yaml: key 'seed' is given twice (line 33)" --config twice.yaml
+grep -q 'hint: line 32 has it, too: leave one of the two out' err
 # A file of ours stays one.
 printf 'lr: 1e-3\nlora: 8\n' > ours.yaml
 expect lora 8 --config ours.yaml
@@ -138,3 +143,9 @@ grep -q '"r": 2' tt/latest/adapter_config.json
 train --config axolotl.yaml --data shards --explain 2> /dev/null | grep -qE '^lr +0.002 +config +axolotl.yaml line 23, learning_rate'
 train --resume --out ax --steps 3 --replan-schedule 2> log || { cat log; exit 1; }  # without the file
 grep -q '"steps": *3' ax/complete.json
+# What a run refuses is placed in the file that asked for it, whosever the file is.
+(cat axolotl.yaml; echo 'load_best_model_at_end: true') > best.yaml
+fails 2 '--keep-best: needs data to evaluate on (best.yaml line 32, load_best_model_at_end)' \
+  train --config best.yaml --data shards --out best
+printf 'keep-best: 1\ndata: shards\nout: best\n' > ours.yaml
+fails 2 '--keep-best: needs data to evaluate on (ours.yaml line 1)' train --config ours.yaml --model tiny.json
