@@ -4,6 +4,7 @@
 #include <ATen/ops/empty.h>
 #include <ATen/ops/full.h>
 #include <ATen/ops/zeros.h>
+#include <c10/util/Exception.h>
 
 #include <algorithm>
 #include <bit>
@@ -214,6 +215,10 @@ bool PassGraphs::Record(const ModelInput& filled, const Shape& shape, const Pass
     entry->graph = recorder_->Record([&] { entry->losses = Queue(filled, shape, passes).on_device; });
     entry->unwritten_after = gradients.Unwritten();
     ++counts_.recorded;
+  } catch (const c10::OutOfMemoryError&) {  // smaller micro-batches may have room
+    entry->graph.reset();
+    gradients.set_unwritten(shape.unwritten);
+    throw;
   } catch (const std::exception& exception) {
     entry->graph.reset();
     counts_.off = exception.what();

@@ -21,10 +21,10 @@ std::string WhyNoGraphs(const ResolvedRun& run, const Objective& objective, Lang
   return "";
 }
 
-void ChooseCompile(CompileMode mode, const ResolvedRun& run, const Objective& objective,
-                   std::unique_ptr<GraphRecorder> recorder, LanguageModel* model) {
-  if (mode == CompileMode::kOff || run.compute.device.is_cpu()) return;
-  std::string reason = WhyNoGraphs(run, objective, *model);
+void ChooseCompile(CompileMode mode, const Objective& objective, std::unique_ptr<GraphRecorder> recorder,
+                   LanguageModel* model, ResolvedRun* run) {
+  if (mode == CompileMode::kOff || run->compute.device.is_cpu()) return;
+  std::string reason = WhyNoGraphs(*run, objective, *model);
   if (reason.empty() && recorder == nullptr) reason = "the CUDA plugin has no part for graphs";
   if (!reason.empty()) {
     if (mode == CompileMode::kGraph) {
@@ -33,10 +33,9 @@ void ChooseCompile(CompileMode mode, const ResolvedRun& run, const Objective& ob
     }
     return LogInfo("compile off, because " + reason);
   }
-  model->set_graphs(
-      std::move(recorder),
-      {.most_tokens = run.plan.most_batch_tokens(),
-       .use = mode == CompileMode::kGraph ? GraphUse::kRequired : GraphUse::kWhereLaunchesBound});
+  const GraphUse use = mode == CompileMode::kGraph ? GraphUse::kRequired : GraphUse::kWhereLaunchesBound;
+  model->set_graphs(std::move(recorder), {.most_tokens = run->plan.most_batch_tokens(), .use = use});
+  run->compute.identity.fills_up = true;
 }
 
 }  // namespace trainwright

@@ -1,6 +1,7 @@
 /// What --compile makes of a run.
 #pragma once
 
+#include <memory>
 #include <string>
 
 #include "lib/model/language_model.h"
@@ -15,9 +16,10 @@ std::string WhyNoGraphs(const ResolvedRun& run, const Objective& objective, Lang
 
 /// Makes the model repeat its passes as graphs where the mode asks for it and the run can, and says where it
 /// cannot. To be called after all else that chooses how passes run. Nothing on a CPU.
-/// \param recorder of the run's device; null: it has none
+/// \param run whose identity then says whether micro-batches are filled up
+/// \param recorder of its device; null: it has none
 /// \throws Error{kUsage} on kGraph of a run that cannot
-void ChooseCompile(CompileMode mode, const ResolvedRun& run, const Objective& objective,
-                   std::unique_ptr<GraphRecorder> recorder, LanguageModel* model);
+void ChooseCompile(CompileMode mode, const Objective& objective, std::unique_ptr<GraphRecorder> recorder,
+                   LanguageModel* model, ResolvedRun* run);
 
 }  // namespace trainwright

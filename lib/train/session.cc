@@ -136,8 +136,8 @@ Session::Session(const TrainSettings& settings, const TrainJobContext& context, 
     first_step_ = trainer_->step();
   }
   ChooseProducts(settings, trainer_->step(), world_, directory_.get(), setup_.model.get(), run);
-  ChooseCompile(run->compute.compile, *run, trainer_->objective(), MakeGraphRecorder(run->compute.device),
-                setup_.model.get());
+  ChooseCompile(run->compute.compile, trainer_->objective(), MakeGraphRecorder(run->compute.device),
+                setup_.model.get(), run);
   OpenRecorder(context);
   profiler_ = MakeProfileRecorder(settings, *run, first_step_, directory_.get(), listener_.get());
   const ShardSet* evaluated = run->data->evaluated(run->plan.eval_split);

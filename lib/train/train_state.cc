@@ -169,6 +169,7 @@ TrainState Decode(ByteSpan file, const std::shared_ptr<const void>& keeper, cons
     ReadField(compute, "attention", path, &state.compute.attention);
     if (compute.contains("scan")) ReadField(compute, "scan", path, &state.compute.scan);
     if (compute.contains("tf32")) ReadField(compute, "tf32", path, &state.compute.tf32);
+    if (compute.contains("fills_up")) ReadField(compute, "fills_up", path, &state.compute.fills_up);
     if (compute.contains("choices")) state.compute.choices = DecodeDeviceChoices(compute.at("choices"));
     if (compute.contains("products")) {  // a state of before they were among the choices
       state.compute.choices.products = DecodeProductChoices(compute.at("products").get<std::string>(), path);
@@ -213,6 +214,7 @@ void WriteTrainState(const std::string& path, const TrainState& state, const Sta
   // As states were before there was a choice.
   if (state.compute.scan != ComputeIdentity().scan) json["compute"]["scan"] = state.compute.scan;
   if (state.compute.tf32) json["compute"]["tf32"] = true;
+  if (state.compute.fills_up) json["compute"]["fills_up"] = true;
   if (state.compute.choices.any()) {
     DeviceChoices choices = state.compute.choices;
     choices.attention_times.clear();  // a clock's, which would differ between equal runs

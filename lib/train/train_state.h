@@ -25,6 +25,7 @@ struct ComputeIdentity {
   std::string attention = "auto";  ///< the backend asked for
   std::string scan = "fused";      ///< the kind of it, of models that scan
   bool tf32 = false;               ///< fp32 GEMMs of a GPU round to TF32
+  bool fills_up = false;           ///< micro-batches are filled up for graphs: see PassGraphs
   DeviceChoices choices;           ///< stored without what was measured
   bool operator==(const ComputeIdentity&) const = default;
 };

@@ -209,6 +209,26 @@ def kernel_trace(runner):
     return figures
 
 
+def compiled(runner):
+    """GPT-2 124M in small micro-batches, kernel by kernel and as graphs: the step's time, and losses that agree."""
+    seq, batch, steps = (128, 2, 6) if runner.settings.tiny else (1024, 4, 60)
+    figures, losses = {}, {}
+    for mode in ("off", "graph"):
+        records, _ = train(runner, f"compile-{mode}", config(runner, "gpt2-124m"), seq, batch, steps, "--mixed-precision", "bf16",
+                           "--compile", mode, "--log-every", "1", documents="file")
+        losses[mode] = records[-1]["loss_nats"]
+        figures[f"{mode}_step_time_s"] = statistics.median(record["step_time_s"] for record in records[len(records) // 3:])
+    end = read_records(runner.settings.work / "compile-graph")[-1]
+    figures.update(end.get("graphs", {}))
+    figures["speed_up"] = round(figures["off_step_time_s"] / figures["graph_step_time_s"], 4)
+    figures["loss_difference"] = abs(losses["graph"] / losses["off"] - 1)
+    if runner.settings.device != "cpu" and not figures.get("launched"):
+        raise StepFailed("no micro-batch was launched as a graph", figures)
+    if not figures["loss_difference"] <= 1e-2:
+        raise StepFailed("losses differ with --compile graph", figures)
+    return figures
+
+
 def llama_1b_8k(runner):
     return speed_step(runner, "llama-1b-8k", config(runner, "llama-1b"), 8192, 2, 30)
 
@@ -336,6 +356,6 @@ def racecheck(runner):
 
 STEPS = [Step(function.__name__, limit_s, function) for function, limit_s in (
     (identity, 60), (first_steps, 240), (gpu_tests, 240), (loss_parity, 90), (gpt2_124m, 90), (gpt2_124m_again, 90),
-    (kernel_trace, 90), (llama_1b_8k, 90), (llama_8b_layers_8k, 90), (llama_1b_32k, 120), (llama_8b_layers_32k, 120),
+    (kernel_trace, 90), (compiled, 120), (llama_1b_8k, 90), (llama_8b_layers_8k, 90), (llama_1b_32k, 120), (llama_8b_layers_32k, 120),
     (gpt2_1558m, 90), (ceilings, 60), (operators, 90), (gemm_shapes, 90), (attention_shapes, 90), (pytorch_eager, 90),
     (pytorch_compiled, 180), (ten_small_32k, 120), (reruns, 120), (memcheck, 240), (racecheck, 240))]

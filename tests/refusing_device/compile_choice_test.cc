@@ -32,8 +32,8 @@ class CompileChoiceTest : public testing::Test {
     return *model_;
   }
   void Choose(CompileMode mode, LanguageModel* model) {
-    ChooseCompile(mode, run_, *ObjectiveOf(run_.plan, BuiltInObjectives()),
-                  MakeGraphRecorder(test::DeviceGraphs(), 0), model);
+    ChooseCompile(mode, *ObjectiveOf(run_.plan, BuiltInObjectives()),
+                  MakeGraphRecorder(test::DeviceGraphs(), 0), model, &run_);
   }
   /// Auto is off and says why, graph is refused for that reason.
   void ExpectOff(const std::string& reason) {

@@ -1,4 +1,5 @@
-// Several ranks, each a process with its own device that refuses the host: what they exchange, they copy.
+// The engine of train on the device that refuses the host. Of several ranks each is a process with a device
+// of its own: what they exchange, they copy.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -11,9 +12,9 @@
 namespace trainwright {
 namespace {
 
-class DeviceRanksTest : public testing::Test {
+class DeviceEngineTest : public testing::Test {
  protected:
-  DeviceRanksTest() {
+  DeviceEngineTest() {
     std::string text;
     for (int line = 0; line < 60; ++line) text += "abcdefgh " + std::to_string(line) + " abcdefgh\n";
     test::WriteFile(folder_.path("in.txt"), text);
@@ -51,6 +52,8 @@ class DeviceRanksTest : public testing::Test {
   const test::TemporaryFolder folder_;
 };
 
+using DeviceRanksTest = DeviceEngineTest;
+
 TEST_F(DeviceRanksTest, TwoRanksTakeTheStepsOfOneProcessOnACpu) {
   Train("cpu", "--device cpu --mixed-precision no --accum 4");
   for (const std::string zero : {"0", "1", "2"}) {
@@ -76,6 +79,36 @@ TEST_F(DeviceRanksTest, TwoRanksOfAnExactWorldEndInTheBitsOfOne) {
   Train("one", "--device cuda --mixed-precision bf16 --exact-world 2 --accum 4");
   Train("two", "--device cuda --mixed-precision bf16 --exact-world 2 --accum 2 --nproc 2");
   EXPECT_EQ(Weights("one"), Weights("two"));
+}
+
+/// The last record of a run.
+nlohmann::ordered_json End(const std::string& metrics) {
+  nlohmann::ordered_json last;
+  ForEachMetricsRecord(metrics, [&](const nlohmann::ordered_json& record) { last = record; });
+  return last;
+}
+
+using DeviceGraphRunTest = DeviceEngineTest;
+
+TEST_F(DeviceGraphRunTest, ARunWithGraphsFollowsOneWithoutAndReportsThem) {
+  const std::string options = "--device cuda --mixed-precision bf16 --accum 2";
+  Train("off", options);
+  const std::string said = Train("graph", options + " --compile graph");
+  EXPECT_THAT(said, testing::HasSubstr("graphs: micro-batches in one launch "));
+  EXPECT_THAT(Losses("graph"), testing::Pointwise(testing::DoubleNear(1e-2), Losses("off")));
+  const nlohmann::ordered_json graphs = End(folder_.path("graph") + "/metrics.jsonl").at("graphs");
+  EXPECT_GT(graphs.at("launched").get<int64_t>(), 0);
+  EXPECT_EQ(graphs.at("launched").get<int64_t>() + graphs.at("queued").get<int64_t>(), 12);
+  EXPECT_GE(graphs.at("record_s").get<double>(), 0);
+}
+
+TEST_F(DeviceGraphRunTest, AResumedRunWithGraphsEndsInTheBitsOfTheWholeOne) {
+  const std::string options = "--device cuda --mixed-precision bf16 --accum 2 --compile graph";
+  Train("whole", options);
+  Train("parts", options + " --max-minutes 0.0001");
+  Shell("'" TRAINWRIGHT_REFUSING_ENGINE
+        "' --resume --out parts --max-minutes 0 --compile graph --progress never");
+  EXPECT_EQ(Weights("whole"), Weights("parts"));
 }
 
 }  // namespace

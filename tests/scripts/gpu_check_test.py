@@ -118,13 +118,15 @@ class RefusingDeviceDryRunTest(DryRun):
         (self.build / "libexec/trainwright/train-engine").symlink_to(BUILD / "tests/refusing_device/refusing_train_engine")
 
     def test_the_steps_that_train_pass(self):
-        names = ["first_steps", "loss_parity", "gpt2_124m", "kernel_trace", "llama_1b_8k", "ten_small_32k", "reruns"]
+        names = ["first_steps", "loss_parity", "gpt2_124m", "kernel_trace", "compiled", "llama_1b_8k", "ten_small_32k",
+                 "reruns"]
         result = self.check("--only", ",".join(names))
         told = records(self.out)
         self.assertEqual([(r["step"], r["status"]) for r in told], [(name, "passed") for name in names], result.stdout)
         by_name = {record["step"]: record["figures"] for record in told}
         self.check_trace_and_reruns(by_name)
         self.assertLess(by_name["loss_parity"]["first_step_difference"], 1e-4)
+        self.assertGreater(by_name["compiled"]["launched"], 0)
         log = (self.out.with_name("out.work") / "commands.log").read_text()
         self.assertIn("device refusing:0", log)
         self.assertNotIn("has no effect on a CPU", log)

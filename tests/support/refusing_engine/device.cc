@@ -7,6 +7,7 @@
 
 #include <cstdlib>
 
+#include "tests/support/refusing_device/recorded_work.h"
 #include "tests/support/refusing_device/refusing_device.h"
 
 namespace trainwright {
@@ -24,3 +25,8 @@ std::string GpuIdentity(c10::Device device) {
 }
 
 }  // namespace trainwright
+
+/// Found as that of the CUDA plugin is: lib/device/device_graph.h.
+extern "C" [[gnu::visibility("default")]] const trainwright::DeviceGraphPlugin* trainwright_device_graph() {
+  return trainwright::test::DeviceGraphs();
+}
