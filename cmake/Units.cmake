@@ -1,8 +1,9 @@
 # Several files compiled as one: what headers and templates cost is paid once. Names in unnamed namespaces must differ within
 # such a unit; each file must include what it uses all the same: the presets dev, tsan and fuzz compile file by file. What
 # is hot stays apart, so that nobody's edit elsewhere changes how it is inlined.
-set(trainwright_layers_in_units bench checkpoint embedding eval jinja loading machine memory model objective optim packing
-    probe report retrieval run score spec train)
+set(trainwright_layers_in_units bench checkpoint dist documents embedding eval jinja loading machine memory model objective optim
+    packing probe report retrieval run scaling score spec train)
+set(trainwright_files_apart dist/gloo_group.cc documents/pretokenize_job.cc)  # other headers' macros; hot
 set(trainwright_tests_in_units bench documents eval io memory model probe report run spec train)
 
 # trainwright_gather_units(<variable> <name> <files>): puts units in the place of the sources that the variable names.

@@ -16,7 +16,7 @@
 namespace trainwright {
 namespace {
 
-constexpr size_t kReadBytes = 1 << 18;
+constexpr size_t kBufferBytes = 1 << 18;
 
 /// \returns false when it is none
 bool ParseRange(std::string_view text, LineRange* range) {
@@ -44,7 +44,7 @@ Error TooFewLines(const DocumentInput& input, uint64_t lines, const LineRange& r
 class LineScanner {
  public:
   explicit LineScanner(const std::string& path)
-      : source_(DecompressIfNeeded(OpenSource(path))), buffer_(kReadBytes) {}
+      : source_(DecompressIfNeeded(OpenSource(path))), buffer_(kBufferBytes) {}
 
   /// The offset at which line `number` begins; of the line behind the last, where the file ends.
   /// \returns false when there are fewer lines

@@ -77,7 +77,10 @@ PassGraphs::PassGraphs(Body* body, std::unique_ptr<GraphRecorder> recorder,
 PassGraphs::~PassGraphs() = default;
 
 void PassGraphs::Clear() {
-  for (const auto& [shape, entry] : entries_) entry->graph.reset();
+  for (const auto& [shape, entry] : entries_) {
+    entry->graph.reset();
+    entry->losses.reset();
+  }
 }
 
 bool PassGraphs::HasRoom() const {

@@ -12,10 +12,6 @@ namespace {
 
 constexpr size_t kTextColumns = 100;
 
-std::string Bytes(int64_t size_bytes) {
-  return FormatBytes(static_cast<uint64_t>(size_bytes));
-}
-
 /// Of steps and links: with milliseconds and microseconds, too.
 std::string Time(double time_s) {
   if (time_s >= 1) return FormatDuration(time_s);
@@ -50,15 +46,16 @@ Table StepTable(const WorldRequest& request, const WorldEstimates& estimates) {
       const WorldRow& row = world.rows[i];
       const StepEstimate& step = row.step;
       const bool timed = step.step_s > 0;
-      table.AddRow({std::to_string(world.ranks), ShardingName(row.plan) + (i == world.asked ? " *" : ""),
-                    Bytes(step.sent().sent_bytes), FormatGrouped(static_cast<uint64_t>(step.sent().messages)),
-                    Time(LatencyOf(request, step)), Time(step.link_s),
-                    timed ? Share(step.hidden_s, step.link_s) : "-", timed ? Time(step.step_s) : "-",
-                    timed ? Share(step.alone_s, step.step_s) : "-",
-                    timed ? FormatCount(row.tokens_per_s) : "-", Bytes(row.memory_bytes),
-                    request.memory_bytes == 0 ? "?"
-                    : Fits(request, row)      ? "yes"
-                                              : "no"});
+      table.AddRow(
+          {std::to_string(world.ranks), ShardingName(row.plan) + (i == world.asked ? " *" : ""),
+           FormatBytes(static_cast<uint64_t>(step.sent().sent_bytes)),
+           FormatGrouped(static_cast<uint64_t>(step.sent().messages)), Time(LatencyOf(request, step)),
+           Time(step.link_s), timed ? Share(step.hidden_s, step.link_s) : "-",
+           timed ? Time(step.step_s) : "-", timed ? Share(step.alone_s, step.step_s) : "-",
+           timed ? FormatCount(row.tokens_per_s) : "-", FormatBytes(static_cast<uint64_t>(row.memory_bytes)),
+           request.memory_bytes == 0 ? "?"
+           : Fits(request, row)      ? "yes"
+                                     : "no"});
     }
   }
   return table;

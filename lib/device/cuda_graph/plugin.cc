@@ -6,6 +6,8 @@
 #include <cuda_runtime_api.h>
 
 #include <atomic>
+#include <map>
+#include <mutex>
 #include <optional>
 
 #include "lib/device/device_graph_plugin.h"
@@ -48,13 +50,24 @@ cudaError_t Order(cudaStream_t earlier, cudaStream_t later) {
   return status;
 }
 
+/// One of a device for all its graphs: cuBLAS keeps a workspace for each stream that it has seen. Nothing is
+/// captured on the default stream.
+c10::cuda::CUDAStream SideStream(c10::DeviceIndex device) {
+  static std::mutex mutex;
+  static std::map<c10::DeviceIndex, c10::cuda::CUDAStream> streams;
+  const std::lock_guard lock(mutex);
+  const auto known = streams.find(device);
+  if (known != streams.end()) return known->second;
+  return streams.emplace(device, c10::cuda::getStreamFromPool(/*isHighPriority=*/false, device))
+      .first->second;
+}
+
 const char* Begin(int32_t device, RecordedGraph** made) {
   auto* const graph = *made = new RecordedGraph;
   graph->device = static_cast<c10::DeviceIndex>(device);
   graph->pool = NextPool();
   graph->before = c10::cuda::getCurrentCUDAStream(graph->device);
-  // Nothing is captured on the default stream.
-  graph->side = c10::cuda::getStreamFromPool(/*isHighPriority=*/false, graph->device);
+  graph->side = SideStream(graph->device);
   if (const cudaError_t status = Order(graph->before->stream(), graph->side->stream());
       status != cudaSuccess) {
     return WordsOf(status);

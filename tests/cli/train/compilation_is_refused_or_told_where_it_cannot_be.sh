@@ -3,7 +3,7 @@
 printf '{"text": "one two three four"}\n{"text": "five six seven"}\n' > data.jsonl
 pretokenize --tokenizer "$TRAINWRIGHT_SOURCE_DIR/examples/data/mistral-v1.model" data.jsonl | pack --chunk 16 -o shards/
 for mode in off graph auto; do
-  train -q --data shards --model llama-1m --steps 2 --batch 1 --seq 16 --device cpu --compile $mode --out $mode 2> $mode.err
+  train --progress never --data shards --model llama-1m --steps 2 --batch 1 --seq 16 --device cpu --compile $mode --out $mode 2> $mode.err
   sha256sum < $mode/checkpoints/step-00000002/model.safetensors > $mode.sum
 done
 grep -q -e "warning: --compile graph has no effect on a CPU" graph.err

@@ -34,8 +34,8 @@ def read(name):
 def value(options, name):
     return str(options[name]["value"])
 
-# grit-fast is the example of the guide: 4 workers, pinned memory, checkpointing on, bf16. Its compilation has no option
-# here. Memory is pinned where there is a GPU to copy it to.
+# grit-fast is the example of the guide: 4 workers, pinned memory, checkpointing on, bf16, compilation as --compile auto.
+# Memory is pinned where there is a GPU to copy it to.
 summary, options = read("fast")
 assert value(options, "workers") == "4", options["workers"]
 assert value(options, "checkpoint-activations") == "full", options["checkpoint-activations"]

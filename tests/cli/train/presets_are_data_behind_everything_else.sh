@@ -47,10 +47,10 @@ for name in test production low-memory; do
   train --preset refocused-$name --print-config 2> /dev/null | sed "s/^preset: .*//" | cmp a.yaml -
 done
 
-# grit-fast is these four levers and nothing else.
+# grit-fast is these five levers and nothing else.
 config() { train --print-config "$@" 2> /dev/null | grep '^[a-z]' | grep -v '^preset:' | sed 's/"//g' | sort; }
 test "$(comm -13 <(config) <(config --preset grit-fast) | paste -sd' ')" = \
-  "checkpoint-activations: full mixed-precision: bf16 pin: on workers: 4"
+  "checkpoint-activations: full compile: auto mixed-precision: bf16 pin: on workers: 4"
 for expected in "mode unified" "group-size 2" "query-max-len 256" "passage-max-len 2048" "steps 1253" "lr 2e-5" "gen-batch 4"; do
   expect $expected --preset grit-7b  # a key and its value
 done
