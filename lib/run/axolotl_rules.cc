@@ -125,7 +125,7 @@ void TakeTf32(const ForeignKey& key, ForeignFile* file) {
 /// "auto" is for versions of torch that compile well, which here is always.
 void TakeCompile(const ForeignKey& key, ForeignFile* file) {
   if (*key.value == "auto") return file->Give(key, "compile", "auto");
-  SwitchFor("compile", "auto", "off")(key, file);
+  SwitchFor("compile", "auto", "")(key, file);
 }
 
 void TakeSplit(const ForeignKey& key, ForeignFile* file) {

@@ -58,7 +58,7 @@ ForeignRules MakeRules() {
       {"dataloader_num_workers", TextFor("workers")},
       {"dataloader_pin_memory", SwitchFor("pin", "on", "off")},
       {"optim", Unread(none + ": the optimizer is AdamW in one pass")},
-      {"torch_compile", SwitchFor("compile", "auto", "off")},
+      {"torch_compile", SwitchFor("compile", "auto", "")},
       {"tf32", SwitchFor("tf32", "on", "off")},
       {"group_by_length", SwitchFor("group-by-length", "true", "false")},
       {"remove_unused_columns", Unread(none)},

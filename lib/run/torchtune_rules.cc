@@ -193,7 +193,7 @@ ForeignRules StepRules() {
       {"run_val_every_n_steps", WholeFor("eval-every")},
       {"enable_async_checkpointing", SwitchFor("async-save", "on", "off")},
       {"resume_from_checkpoint", SwitchFor("resume", "true", "")},
-      {"compile", SwitchFor("compile", "auto", "off")},
+      {"compile", SwitchFor("compile", "auto", "")},
       {"cudnn_deterministic_mode", SwitchFor("deterministic", "true", "")},
       {"tensor_parallel_dim", Only({1}, "ranks divide samples, and no matrix")},
       {"context_parallel_dim", Only({1}, "ranks divide samples, and no sample")}};

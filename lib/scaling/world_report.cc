@@ -72,7 +72,7 @@ Table MemoryTable(const WorldRequest& request, const WorldEstimates& estimates) 
     for (const WorldEstimate& world : estimates.worlds) {
       const int64_t size_bytes = size_of(world.rows[world.asked]);
       largest = std::max(largest, size_bytes);
-      cells.push_back(Bytes(size_bytes));
+      cells.push_back(FormatBytes(static_cast<uint64_t>(size_bytes)));
     }
     if (largest > 0) table.AddRow(std::move(cells));
   };

@@ -161,6 +161,16 @@ TEST(RecipeConfigTest, KeysOfAxolotlThatBelongTogetherAreOneOption) {
               Contains(Pair("checkpoint-activations", "full")));
 }
 
+TEST(RecipeConfigTest, CompilationOfOtherProgramsIsChosenByTheDevice) {
+  for (const char* value : {"true", "auto"}) {
+    EXPECT_THAT(OfAxolotl(std::string("torch_compile: ") + value), Contains(Pair("compile", "auto")))
+        << value;
+  }
+  EXPECT_EQ(OfAxolotl("torch_compile: false").count("compile"), 0u);
+  EXPECT_THAT(OfTorchtune("compile: true"), Contains(Pair("compile", "auto")));
+  EXPECT_EQ(OfTorchtune("compile: false").count("compile"), 0u);
+}
+
 TEST(RecipeConfigTest, KeysOfTorchtuneThatBelongTogetherAreOneOption) {
   EXPECT_THAT(OfTorchtune("epochs: 2\nmax_steps_per_epoch: 5"),
               AllOf(Contains(Pair("steps", "10")), Not(Contains(Pair("epochs", "2")))));
