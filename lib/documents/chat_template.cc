@@ -334,9 +334,9 @@ ChatTemplate ConversationTemplate(const std::string& named, const std::string& t
       return *std::move(found);
     }
     // A model has one way of writing them, and who trains it on another finds out at the end.
-    if (is_folder || std::filesystem::exists(folder / "config.json")) {
+    if (std::filesystem::exists(folder / "config.json")) {
       throw Error(ErrorCode::kUsage, "--template",
-                  "is needed: the model's folder " + folder.string() +
+                  "is needed: the model's folder " + (folder.empty() ? "." : folder.string()) +
                       " has neither chat_template.jinja nor a chat_template in tokenizer_config.json",
                   "",
                   "give the one that the model was trained on, or --template plain where it has seen no "

@@ -45,11 +45,11 @@ std::vector<Copy> CopiesIn(const std::string& folder) {
   return copies;
 }
 
-/// \returns whether it is gone: not where a process keeps it
+/// \returns whether it is gone: not where a process keeps it, or where nobody can say whether one does
 bool RemoveUnused(const std::string& path) {
   const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (fd < 0) return false;
-  const bool is_removed = TryToLock(fd) != LockOutcome::kHeldByAnother && unlink(path.c_str()) == 0;
+  const bool is_removed = TryToLock(fd) == LockOutcome::kTaken && unlink(path.c_str()) == 0;
   close(fd);
   return is_removed;
 }
@@ -76,9 +76,13 @@ void KeepInUse(const std::string& copy) {
 
 void RetireCopies(const std::string& folder, uint64_t bytes, uint64_t available) {
   const fs::file_time_type forgotten = fs::file_time_type::clock::now() - kForgottenAfter;
-  for (const Copy& copy : CopiesIn(folder)) {
+  const std::vector<Copy> copies = CopiesIn(folder);
+  uint64_t most = available;
+  for (const Copy& copy : copies) most += copy.bytes;
+  const bool may_suffice = bytes <= most;
+  for (const Copy& copy : copies) {
     const bool is_forgotten = copy.used < forgotten;
-    if (!is_forgotten && bytes <= available) return;
+    if (!is_forgotten && (bytes <= available || !may_suffice)) return;
     if (!RemoveUnused(copy.path)) continue;
     available += copy.bytes;
     LogInfo(

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <bit>
 #include <chrono>
+#include <exception>
 #include <utility>
 
 #include "lib/base/elapsed.h"
@@ -52,6 +53,21 @@ std::vector<int32_t> HeadRows(const at::Tensor& labels_n, int64_t count) {
     if (labels[row] >= 0 || others-- > 0) rows.push_back(static_cast<int32_t>(row));
   }
   return rows;
+}
+
+/// The first line, without torch's trace.
+std::string WordsOf(const std::exception& exception) {
+  const auto* of_torch = dynamic_cast<const c10::Error*>(&exception);
+  const std::string words = of_torch != nullptr ? of_torch->what_without_backtrace() : exception.what();
+  return words.substr(0, words.find('\n'));
+}
+
+/// Lack of memory is for who makes micro-batches smaller.
+[[noreturn]] void RefuseToGoOn(const std::exception& exception) {
+  if (dynamic_cast<const c10::OutOfMemoryError*>(&exception) != nullptr) throw;
+  throw Error(ErrorCode::kDevice, "--compile graph",
+              "a micro-batch's passes cannot be recorded: " + WordsOf(exception), "",
+              "run with --compile auto, which then goes on without graphs");
 }
 
 }  // namespace
@@ -101,7 +117,7 @@ bool PassGraphs::Serves(const ModelInput& input) const {
          (dependence == SpanDependence::kTable && SpanTable(input.span_starts).all_equal());
 }
 
-PassGraphs::Shape PassGraphs::ShapeOf(const ModelInput& input) const {
+std::optional<PassGraphs::Shape> PassGraphs::ShapeOf(const ModelInput& input) const {
   Shape shape{.tokens = RoundUpToParts(input.tokens_n.numel(), options_.most_tokens),
               .causal = input.mask == AttentionMask::kCausal,
               .unwritten = body_->parameters().gradient_buffer().Unwritten()};
@@ -110,10 +126,11 @@ PassGraphs::Shape PassGraphs::ShapeOf(const ModelInput& input) const {
   if (const auto filled = static_cast<int32_t>(shape.tokens); shape.starts.back() < filled) {
     shape.starts.push_back(filled);
   }
-  const bool by_number = body_->DependenceOn(shape.starts) == SpanDependence::kNumber;
+  const SpanDependence dependence = body_->DependenceOn(shape.starts);
+  if (dependence == SpanDependence::kHost) return std::nullopt;
   shape.spans = std::ssize(shape.starts) - 1;
   shape.longest = SpanTable(shape.starts).longest();
-  if (!by_number) return shape;
+  if (dependence == SpanDependence::kTable) return shape;
   shape.starts.clear();
   shape.spans = RoundUpToPowerOfTwo(shape.spans);
   shape.longest = std::min(shape.tokens, RoundUpToPowerOfTwo(shape.longest));
@@ -218,21 +235,15 @@ bool PassGraphs::Record(const ModelInput& filled, const Shape& shape, const Pass
     entry->graph = recorder_->Record([&] { entry->losses = Queue(filled, shape, passes).on_device; });
     entry->unwritten_after = gradients.Unwritten();
     ++counts_.recorded;
-  } catch (const c10::OutOfMemoryError&) {  // smaller micro-batches may have room
-    entry->graph.reset();
-    gradients.set_unwritten(shape.unwritten);
-    throw;
   } catch (const std::exception& exception) {
     entry->graph.reset();
-    counts_.off = exception.what();
-    if (options_.use == GraphUse::kRequired) {
-      throw Error(ErrorCode::kDevice, "--compile graph",
-                  "a micro-batch's passes cannot be recorded: " + counts_.off, "",
-                  "run with --compile auto, which then goes on without graphs");
-    }
+    entry->losses.reset();
+    gradients.set_unwritten(shape.unwritten);
+    if (options_.use == GraphUse::kRequired) RefuseToGoOn(exception);
+    Clear();
+    counts_.off = WordsOf(exception);
     LogWarning("--compile auto: a micro-batch's passes cannot be recorded: " + counts_.off +
                "; going on kernel by kernel");
-    Clear();
   }
   gradients.set_unwritten(shape.unwritten);
   counts_.record_s += SecondsSince(start);
@@ -241,11 +252,12 @@ bool PassGraphs::Record(const ModelInput& filled, const Shape& shape, const Pass
 
 std::optional<LossSum> PassGraphs::Run(const ModelInput& input, const GradientScale& scale,
                                        const Passes& passes) {
-  if (!Serves(input)) {
+  const std::optional<Shape> found = Serves(input) ? ShapeOf(input) : std::nullopt;
+  if (!found) {
     ++counts_.queued;
     return std::nullopt;
   }
-  const Shape shape = ShapeOf(input);
+  const Shape& shape = *found;
   const ModelInput filled = Fill(input, shape);
   body_->Check(filled);
   std::unique_ptr<Entry>& entry = entries_[shape];

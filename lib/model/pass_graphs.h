@@ -84,7 +84,8 @@ class PassGraphs {
   struct Entry;
 
   bool Serves(const ModelInput& input) const;
-  Shape ShapeOf(const ModelInput& input) const;
+  /// Nothing where spans that fill up make the passes depend on the host.
+  std::optional<Shape> ShapeOf(const ModelInput& input) const;
   /// The micro-batch filled up to the shape.
   ModelInput Fill(const ModelInput& input, const Shape& shape) const;
   /// Puts a filled micro-batch where the shape's passes read it.

@@ -84,7 +84,7 @@ std::optional<RunRecord> ReadRunRecord(const std::string& path) {
 
 void StoreDeviceChoices(const std::string& path, const DeviceChoices& choices) {
   std::optional<RunRecord> record = ReadRunRecord(path);
-  TRAINWRIGHT_CHECK(record.has_value());
+  if (!record) throw Error(ErrorCode::kIo, path, "the record of the run is gone");
   record->choices = choices;
   WriteRunRecord(path, *record);
 }

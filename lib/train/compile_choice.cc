@@ -14,6 +14,9 @@ std::string WhyNoGraphs(const ResolvedRun& run, const Objective& objective, Lang
     return "adapters drop other elements at every step (--lora-dropout)";
   if (run.compute.offload.any()) return "the host moves tensors while passes run (--offload)";
   if (!model.parameters().gradient_buffer().is_whole()) return "gradients are divided among ranks (--zero)";
+  if (run.plan.ranks > 1 && run.plan.accum == 1 && run.plan.max_batch_tokens == 0) {
+    return "ranks exchange gradients during the only micro-batch of a step (--accum 1)";
+  }
   if (!objective.takes_label_passes()) {
     return "the objective " + run.plan.objective + " has passes of its own (--objective)";
   }

@@ -63,7 +63,7 @@ void ChooseAttention(const TrainSettings& settings, const TrainJobContext& conte
   const ModelConfig& model = run->model.config;
   const TrainPlan& plan = run->plan;
   ComputeChoice& compute = run->compute;
-  if (settings.attn_backend != "auto" || model.num_heads == 0) return;
+  if (settings.attn_backend != "auto" || settings.deterministic || model.num_heads == 0) return;
   const Numerics numerics = ChooseNumerics(plan.precision, compute.device, compute.kinds);
   const int64_t samples = std::max<int64_t>(1, MostRows(plan) / plan.sequence_tokens),
                 length = MostRows(plan) / samples;

@@ -186,7 +186,7 @@ def profile_figures(record):
         figures["busy_share"] = round(1 - of["idle_share"], 4)
     figures["gemm_tflops"] = round(record["gemm"]["operations_per_s"] / 1e12, 4)
     figures["shares"] = {name: round(part["share"], 4) for name, part in of["parts"].items() if part["share"] > 0}
-    figures["longest_s"] = {each["name"][:100]: each["self_time_s"] for each in (of.get("kernels") or of["operators"])[:10]}
+    figures["longest_s"] = {each["name"][:100]: each["self_time_s"] for each in (of["kernels"] if record["device"] else of["operators"])[:10]}
     return figures
 
 

@@ -248,15 +248,16 @@ TEST_F(JinjaChatTest, AModelWithoutATemplateIsWrittenByNoneThatNobodyNamed) {
     }
     return "";
   };
+  // A tokenizer that lies alone is not a model's, until one lies beside it.
+  std::ofstream(folder.path("tokenizer.json")) << "{}";
+  EXPECT_EQ(ConversationTemplate("", folder.path("")).name, "plain");
+  EXPECT_EQ(ConversationTemplate("", folder.path("tokenizer.json")).name, "plain");
+  std::ofstream(folder.path("config.json")) << "{}";
+  EXPECT_NE(refusal(folder.path("tokenizer.json")), "");
   EXPECT_THAT(refusal(folder.path("")), ::testing::AllOf(::testing::HasSubstr(folder.path("")),
                                                          ::testing::HasSubstr("chat_template.jinja"),
                                                          ::testing::HasSubstr("--template plain")));
   EXPECT_EQ(ConversationTemplate("plain", folder.path("")).name, "plain");
-  // A tokenizer that lies alone is not a model's, until one lies beside it.
-  std::ofstream(folder.path("tokenizer.json")) << "{}";
-  EXPECT_EQ(ConversationTemplate("", folder.path("tokenizer.json")).name, "plain");
-  std::ofstream(folder.path("config.json")) << "{}";
-  EXPECT_NE(refusal(folder.path("tokenizer.json")), "");
 }
 
 }  // namespace

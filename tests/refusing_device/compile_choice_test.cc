@@ -81,6 +81,12 @@ TEST_F(CompileChoiceTest, IsOffAndSaysSoForOffloading) {
   ExpectOff("the host moves tensors while passes run (--offload)");
 }
 
+TEST_F(CompileChoiceTest, IsOffAndSaysSoForRanksWithOneMicroBatch) {
+  run_.plan.ranks = 2;
+  run_.plan.accum = 1;
+  ExpectOff("ranks exchange gradients during the only micro-batch of a step (--accum 1)");
+}
+
 TEST_F(CompileChoiceTest, IsOffAndSaysSoForAnObjectiveWithPassesOfItsOwn) {
   run_.plan.objective = "grit";
   ExpectOff("the objective grit has passes of its own (--objective)");

@@ -102,6 +102,17 @@ TEST_F(DeviceGraphRunTest, ARunWithGraphsFollowsOneWithoutAndReportsThem) {
   EXPECT_GE(graphs.at("record_s").get<double>(), 0);
 }
 
+TEST_F(DeviceGraphRunTest, OfTwoRanksAllMicroBatchesButTheLastAreRepeated) {
+  const std::string options = "--device cuda --mixed-precision bf16 --nproc 2 --accum 3";
+  Train("off", options);
+  Train("graph", options + " --compile graph");
+  EXPECT_THAT(Losses("graph"), testing::Pointwise(testing::DoubleNear(1e-2), Losses("off")));
+  const nlohmann::ordered_json graphs = End(folder_.path("graph") + "/metrics.jsonl").at("graphs");
+  EXPECT_GT(graphs.at("launched").get<int64_t>(), 0);
+  EXPECT_GE(graphs.at("queued").get<int64_t>(), 6);  // the last of each step
+  EXPECT_EQ(graphs.at("launched").get<int64_t>() + graphs.at("queued").get<int64_t>(), 18);
+}
+
 TEST_F(DeviceGraphRunTest, AResumedRunWithGraphsEndsInTheBitsOfTheWholeOne) {
   const std::string options = "--device cuda --mixed-precision bf16 --accum 2 --compile graph";
   Train("whole", options);

@@ -151,6 +151,20 @@ TEST_P(PassGraphsChangesTest, WhatCannotBeRecordedEndsTheRunOrGoesOnKernelByKern
   }
 }
 
+TEST_P(PassGraphsChangesTest, LackOfMemoryWhileRecordingIsForWhoMakesMicroBatchesSmaller) {
+  constexpr int kLonger = 2 * kSteps;
+  DeviceRun &required = Graphed(Setup()),
+            &wished = Graphed(Setup(), {.most_tokens = 32, .use = GraphUse::kWhereLaunchesBound}),
+            &kernels = Graphed(Setup(), WithoutRoom());
+  Step(kernels, kLonger);
+  const test::FailRecording failing(test::FailRecording::kInTheMiddle);
+  Step(wished, kLonger);
+  EXPECT_TRUE(wished.Weights().equal(kernels.Weights()));
+  EXPECT_EQ(wished.model->graph_counts()->launched, 0);
+  EXPECT_EQ(wished.model->graph_counts()->off, "no memory for a graph");
+  EXPECT_THROW(Step(required, kLonger), c10::OutOfMemoryError);
+}
+
 TEST_P(PassGraphsChangesTest, AMicroBatchThatNoShapeServesHasItsOwnPasses) {
   DeviceRun& run = Graphed(Setup());
   DeviceRun plain(set_, Setup(), kRefusingDevice);

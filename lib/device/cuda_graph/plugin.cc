@@ -5,7 +5,7 @@
 #include <c10/cuda/CUDAStream.h>
 #include <cuda_runtime_api.h>
 
-#include <atomic>
+#include <cstdint>
 #include <map>
 #include <mutex>
 #include <optional>
@@ -19,7 +19,7 @@ struct RecordedGraph {
   c10::MempoolId_t pool;
   std::optional<c10::cuda::CUDAStream> before, side;
   cudaGraphExec_t work = nullptr;
-  bool owns_pool = false;
+  bool owns_pool = false;  ///< whether it is one of the pool's users
 };
 
 }  // namespace trainwright
@@ -30,14 +30,35 @@ namespace {
 namespace allocator = c10::cuda::CUDACachingAllocator;
 
 const char* WordsOf(cudaError_t status) {
-  return status == cudaSuccess ? nullptr : cudaGetErrorString(status);
+  if (status == cudaSuccess) return nullptr;
+  cudaGetLastError();  // it is told here, and not by the next launch
+  return cudaGetErrorString(status);
 }
 
-/// A number that no other pool has: torch's own count from 1.
-c10::MempoolId_t NextPool() {
-  static std::atomic<uint64_t> next = uint64_t{1} << 32;
-  return {next++, 0};
-}
+/// The pool of all graphs that there are, which are launched one after the other, so that they share the
+/// memory of what lives within their work alone. A pool that lost its last graph is not used again.
+class SharedPool {
+ public:
+  static SharedPool& Get() {
+    static SharedPool pool;
+    return pool;
+  }
+  c10::MempoolId_t Take() {
+    const std::lock_guard lock(mutex_);
+    if (users_++ == 0) id_ = {next_++, 0};
+    return id_;
+  }
+  void Return() {
+    const std::lock_guard lock(mutex_);
+    --users_;
+  }
+
+ private:
+  std::mutex mutex_;
+  uint64_t next_ = uint64_t{1} << 32;  // torch's own count from 1
+  int64_t users_ = 0;
+  c10::MempoolId_t id_;
+};
 
 /// Makes `later` wait for what is queued on `earlier`.
 cudaError_t Order(cudaStream_t earlier, cudaStream_t later) {
@@ -65,13 +86,15 @@ c10::cuda::CUDAStream SideStream(c10::DeviceIndex device) {
 const char* Begin(int32_t device, RecordedGraph** made) {
   auto* const graph = *made = new RecordedGraph;
   graph->device = static_cast<c10::DeviceIndex>(device);
-  graph->pool = NextPool();
   graph->before = c10::cuda::getCurrentCUDAStream(graph->device);
   graph->side = SideStream(graph->device);
   if (const cudaError_t status = Order(graph->before->stream(), graph->side->stream());
       status != cudaSuccess) {
     return WordsOf(status);
   }
+  // While work is recorded the allocator gives nothing back that it keeps free.
+  allocator::emptyCache();
+  graph->pool = SharedPool::Get().Take();
   allocator::beginAllocateToPool(graph->device, graph->pool,
                                  [stream = graph->side->stream()](cudaStream_t of) { return of == stream; });
   graph->owns_pool = true;
@@ -92,7 +115,6 @@ const char* End(RecordedGraph* graph, bool complete) {
   c10::cuda::setCurrentCUDAStream(*graph->before);
   if (status == cudaSuccess && complete) status = cudaGraphInstantiate(&graph->work, captured, 0);
   if (captured != nullptr) cudaGraphDestroy(captured);
-  if (status != cudaSuccess) cudaGetLastError();  // it is told here, and not by the next launch
   return WordsOf(status);
 }
 
@@ -104,7 +126,10 @@ void Destroy(RecordedGraph* graph) {
   const c10::cuda::CUDAGuard guard(graph->device);
   cudaDeviceSynchronize();
   if (graph->work != nullptr) cudaGraphExecDestroy(graph->work);
-  if (graph->owns_pool) allocator::releasePool(graph->device, graph->pool);
+  if (graph->owns_pool) {
+    allocator::releasePool(graph->device, graph->pool);
+    SharedPool::Get().Return();
+  }
   delete graph;
 }
 

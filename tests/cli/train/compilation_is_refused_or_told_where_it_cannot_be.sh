@@ -7,10 +7,10 @@ for mode in off graph auto; do
   sha256sum < $mode/checkpoints/step-00000002/model.safetensors > $mode.sum
 done
 grep -q -e "warning: --compile graph has no effect on a CPU" graph.err
-! grep -q -e "--compile" auto.err off.err
+if grep -e "--compile" auto.err off.err; then exit 1; fi
 cmp off.sum graph.sum
 cmp off.sum auto.sum
-! grep -q '"graphs"' graph/metrics.jsonl
+if grep -q '"graphs"' graph/metrics.jsonl; then exit 1; fi
 status=0
 train --data shards --compile fast 2> err || status=$?
 test "$status" = 2

@@ -1,6 +1,9 @@
 #include "tests/support/refusing_device/recorded_work.h"
 
+#include <c10/util/Exception.h>
+
 #include <atomic>
+#include <cstddef>
 #include <vector>
 
 #include "tests/support/refusing_device/device_clock.h"
@@ -16,13 +19,15 @@ struct RecordedGraph {
 namespace test {
 namespace {
 
+constexpr size_t kKernelsThatFit = 100;
+
 thread_local RecordedGraph* recording = nullptr;
 thread_local bool repeating = false;
-std::atomic<int> failing = 0;
+std::atomic<int> failing[2] = {0, 0};  // by FailRecording::Where
 
 const char* Begin(int32_t, RecordedGraph** graph) {
   *graph = new RecordedGraph;
-  if (failing > 0) return "no graphs today";
+  if (failing[FailRecording::kAtTheBeginning] > 0) return "no graphs today";
   (*graph)->before = DeviceMemoryContents::Now();
   recording = *graph;
   return nullptr;
@@ -61,17 +66,20 @@ bool IsRepeating() {
 
 void Keep(std::function<void()> work) {
   recording->work.push_back(std::move(work));
+  TORCH_CHECK_WITH(OutOfMemoryError,
+                   failing[FailRecording::kInTheMiddle] == 0 || recording->work.size() < kKernelsThatFit,
+                   "no memory for a graph");
 }
 
 const DeviceGraphPlugin* DeviceGraphs() {
   return &kGraphs;
 }
 
-FailRecording::FailRecording() {
-  ++failing;
+FailRecording::FailRecording(Where where) : where_(where) {
+  ++failing[where];
 }
 FailRecording::~FailRecording() {
-  --failing;
+  --failing[where_];
 }
 
 }  // namespace test

@@ -64,16 +64,20 @@ struct Kept<Operator> {
   }
 };
 
-/// As the CUDA plugin's. A copy between host and device, or a wait, while work is recorded fails, and so does
-/// each graph that is begun while `FailRecording` lives.
+/// As the CUDA plugin's. A copy between host and device, or a wait, while work is recorded fails.
 const DeviceGraphPlugin* DeviceGraphs();
 
+/// While it lives no graph can be recorded: none begins, or memory runs out at the hundredth kernel.
 class FailRecording {
  public:
-  FailRecording();
+  enum Where { kAtTheBeginning, kInTheMiddle };
+  explicit FailRecording(Where where = kAtTheBeginning);
   ~FailRecording();
   FailRecording(const FailRecording&) = delete;
   FailRecording& operator=(const FailRecording&) = delete;
+
+ private:
+  Where where_;
 };
 
 }  // namespace trainwright::test
