@@ -76,13 +76,9 @@ void KeepInUse(const std::string& copy) {
 
 void RetireCopies(const std::string& folder, uint64_t bytes, uint64_t available) {
   const fs::file_time_type forgotten = fs::file_time_type::clock::now() - kForgottenAfter;
-  const std::vector<Copy> copies = CopiesIn(folder);
-  uint64_t most = available;
-  for (const Copy& copy : copies) most += copy.bytes;
-  const bool may_suffice = bytes <= most;
-  for (const Copy& copy : copies) {
+  for (const Copy& copy : CopiesIn(folder)) {
     const bool is_forgotten = copy.used < forgotten;
-    if (!is_forgotten && (bytes <= available || !may_suffice)) return;
+    if (!is_forgotten && bytes <= available) return;
     if (!RemoveUnused(copy.path)) continue;
     available += copy.bytes;
     LogInfo(
