@@ -1,12 +1,11 @@
 #include "lib/dist/rank_store.h"
 
-#include <c10/util/Exception.h>
-
 #include <chrono>
 #include <cmath>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
 
+#include "lib/device/torch_words.h"
 #include "lib/dist/fault_watch.h"
 
 namespace trainwright {
@@ -59,10 +58,8 @@ c10::intrusive_ptr<c10d::Store> RankStore::ForGroup(const std::string& name) con
 }
 
 std::string ProblemOf(const std::exception& problem) {
-  const auto* torch_problem = dynamic_cast<const c10::Error*>(&problem);
-  std::string text = torch_problem != nullptr ? torch_problem->what_without_backtrace() : problem.what();
-  // Gloo begins with "[/path/file.cc:12] ", and c10d may go on with a trace behind the first line.
-  text = text.substr(0, text.find('\n'));
+  std::string text = WordsOf(problem);
+  // Gloo begins with "[/path/file.cc:12] ".
   const size_t place_end = text.find("] ");
   if (text.starts_with("[/") && place_end != std::string::npos) text = text.substr(place_end + 2);
   return text;

@@ -18,6 +18,7 @@
 #include "lib/base/profile_scope.h"
 #include "lib/base/units.h"
 #include "lib/device/device_sync.h"
+#include "lib/device/torch_words.h"
 #include "lib/device/upload.h"
 #include "lib/model/staged_input.h"
 
@@ -53,13 +54,6 @@ std::vector<int32_t> HeadRows(const at::Tensor& labels_n, int64_t count) {
     if (labels[row] >= 0 || others-- > 0) rows.push_back(static_cast<int32_t>(row));
   }
   return rows;
-}
-
-/// The first line, without torch's trace.
-std::string WordsOf(const std::exception& exception) {
-  const auto* of_torch = dynamic_cast<const c10::Error*>(&exception);
-  const std::string words = of_torch != nullptr ? of_torch->what_without_backtrace() : exception.what();
-  return words.substr(0, words.find('\n'));
 }
 
 /// Lack of memory is for who makes micro-batches smaller.
@@ -110,18 +104,17 @@ bool PassGraphs::Serves(const ModelInput& input) const {
   const LoraAdapters* adapters = body_->parameters().adapters();
   if (adapters != nullptr && adapters->options().dropout > 0) return false;
   if (input.before_last_backward && body_->tells_gradients_done()) return false;
-  if (CountLabels(input.labels_n) == 0) return false;
   const SpanDependence dependence = body_->DependenceOn(input.span_starts);
   // Tables of spans that differ are hardly seen twice.
   return dependence == SpanDependence::kNumber ||
          (dependence == SpanDependence::kTable && SpanTable(input.span_starts).all_equal());
 }
 
-std::optional<PassGraphs::Shape> PassGraphs::ShapeOf(const ModelInput& input) const {
+std::optional<PassGraphs::Shape> PassGraphs::ShapeOf(const ModelInput& input, int64_t num_labels) const {
   Shape shape{.tokens = RoundUpToParts(input.tokens_n.numel(), options_.most_tokens),
               .causal = input.mask == AttentionMask::kCausal,
               .unwritten = body_->parameters().gradient_buffer().Unwritten()};
-  shape.head_rows = RoundUpToParts(CountLabels(input.labels_n), shape.tokens);
+  shape.head_rows = RoundUpToParts(num_labels, shape.tokens);
   shape.starts = input.span_starts;
   if (const auto filled = static_cast<int32_t>(shape.tokens); shape.starts.back() < filled) {
     shape.starts.push_back(filled);
@@ -252,7 +245,9 @@ bool PassGraphs::Record(const ModelInput& filled, const Shape& shape, const Pass
 
 std::optional<LossSum> PassGraphs::Run(const ModelInput& input, const GradientScale& scale,
                                        const Passes& passes) {
-  const std::optional<Shape> found = Serves(input) ? ShapeOf(input) : std::nullopt;
+  const int64_t num_labels = CountLabels(input.labels_n);
+  const std::optional<Shape> found =
+      num_labels > 0 && Serves(input) ? ShapeOf(input, num_labels) : std::nullopt;
   if (!found) {
     ++counts_.queued;
     return std::nullopt;
@@ -280,7 +275,7 @@ std::optional<LossSum> PassGraphs::Run(const ModelInput& input, const GradientSc
   ++counts_.launched;
   body_->parameters().gradient_buffer().set_unwritten(entry->unwritten_after);
   LossSum sum;
-  sum.num_labels = CountLabels(filled.labels_n);
+  sum.num_labels = num_labels;
   sum.on_device = entry->losses;
   return sum;
 }

@@ -85,7 +85,7 @@ class PassGraphs {
 
   bool Serves(const ModelInput& input) const;
   /// Nothing where spans that fill up make the passes depend on the host.
-  std::optional<Shape> ShapeOf(const ModelInput& input) const;
+  std::optional<Shape> ShapeOf(const ModelInput& input, int64_t num_labels) const;
   /// The micro-batch filled up to the shape.
   ModelInput Fill(const ModelInput& input, const Shape& shape) const;
   /// Puts a filled micro-batch where the shape's passes read it.
