@@ -42,7 +42,7 @@ endfunction()
 
 # Of torch's CUDA libraries the kernels need libc10_cuda alone, which has no needs of its own: it loads without a driver.
 file(GLOB cuda_plugin_sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/lib/nn/cuda/*.cc ${CMAKE_SOURCE_DIR}/lib/device/cuda_graph/*.cc)
-trainwright_add_cuda_plugin(trainwright_cuda ${cuda_sources} ${cuda_plugin_sources})
+trainwright_add_cuda_plugin(trainwright_cuda ${cuda_sources} ${cuda_plugin_sources} ${CMAKE_SOURCE_DIR}/lib/nn/linear/nf4_books.cc)
 
 # NCCL itself is beside the wheel's libtorch_cuda; its header comes with the toolkit or with the package libnccl-dev. Without
 # it ranks with a GPU each exchange through the host.

@@ -5,11 +5,13 @@
 #include <torch/library.h>
 
 #include "lib/base/error.h"
+#include "lib/nn/activation/dropout.h"
 #include "lib/nn/activation/elementwise.h"
 #include "lib/nn/activation/gelu.h"
 #include "lib/nn/activation/swiglu.h"
 #include "lib/nn/embedding/embedding.h"
 #include "lib/nn/linear/bias.h"
+#include "lib/nn/linear/nf4.h"
 #include "lib/nn/loss/cross_entropy.h"
 #include "lib/nn/norm/layer_norm.h"
 #include "lib/nn/norm/rms_norm.h"
@@ -119,6 +121,18 @@ void Swiglu(const at::Tensor& gate_up, int64_t precision, at::Tensor& out_nf) {
 void SwigluBackward(const at::Tensor& d_out_nf, int64_t precision, at::Tensor& gate_up) {
   static const auto op = Find<decltype(SwigluBackward)>("trainwright::swiglu_backward");
   op.call(d_out_nf, precision, gate_up);
+}
+
+void Dropout(const at::Tensor& x_nd, const at::Tensor& rows_n, int64_t key, double probability,
+             int64_t precision, at::Tensor& out_nd) {
+  static const auto op = Find<decltype(Dropout)>("trainwright::dropout");
+  op.call(x_nd, rows_n, key, probability, precision, out_nd);
+}
+
+void DequantizeNf4(const at::Tensor& codes, const at::Tensor& scales, const at::Tensor& scale_magnitudes,
+                   const at::Tensor& mean, int64_t precision, at::Tensor& out) {
+  static const auto op = Find<decltype(DequantizeNf4)>("trainwright::dequantize_nf4");
+  op.call(codes, scales, scale_magnitudes, mean, precision, out);
 }
 
 void Embed(const at::Tensor& table_vd, const at::Tensor& tokens_n, at::Tensor& out_nd) {
@@ -291,6 +305,17 @@ void SwigluBackward(const at::Tensor& d_out_nf, int64_t precision, at::Tensor& g
   trainwright::SwigluBackward(NumericsOf(precision, gate_up), d_out_nf, gate_up);
 }
 
+void Dropout(const at::Tensor& x_nd, const at::Tensor& rows_n, int64_t key, double probability,
+             int64_t precision, at::Tensor& out_nd) {
+  trainwright::Dropout(NumericsOf(precision, out_nd), static_cast<uint64_t>(key), rows_n, probability, x_nd,
+                       out_nd);
+}
+
+void DequantizeNf4(const at::Tensor& codes, const at::Tensor& scales, const at::Tensor& scale_magnitudes,
+                   const at::Tensor& mean, int64_t precision, at::Tensor& out) {
+  DequantizeNf4OnCpu(NumericsOf(precision, out), codes, scales, scale_magnitudes, mean, out);
+}
+
 void SoftmaxCrossEntropy(at::Tensor& logits_np, const at::Tensor& targets_n, int64_t vocabulary,
                          double z_loss, double label_smoothing, double scale,
                          const std::optional<at::Tensor>& loss_scale, int64_t precision, bool gradients,
@@ -415,6 +440,11 @@ TORCH_LIBRARY(trainwright, library) {
       "int precision, bool backward) -> ()");
   library.def("swiglu(Tensor gate_up, int precision, Tensor(a!) out) -> ()");
   library.def("swiglu_backward(Tensor d_out, int precision, Tensor(a!) gate_up) -> ()");
+  library.def(
+      "dropout(Tensor x, Tensor rows, int key, float probability, int precision, Tensor(a!) out) -> ()");
+  library.def(
+      "dequantize_nf4(Tensor codes, Tensor scales, Tensor scale_magnitudes, Tensor mean, int precision, "
+      "Tensor(a!) out) -> ()");
   library.def("embed(Tensor table, Tensor tokens, Tensor(a!) out) -> ()");
   library.def("add_embedding(Tensor table, Tensor indices, Tensor(a!) out) -> ()");
   library.def("embed_backward(Tensor d_out, Tensor tokens, Tensor(a!) d_table) -> ()");
@@ -455,6 +485,8 @@ TORCH_LIBRARY_IMPL(trainwright, CPU, library) {
   library.impl("rope", &on_cpu::Rope);
   library.impl("swiglu", &on_cpu::Swiglu);
   library.impl("swiglu_backward", &on_cpu::SwigluBackward);
+  library.impl("dropout", &on_cpu::Dropout);
+  library.impl("dequantize_nf4", &on_cpu::DequantizeNf4);
   library.impl("embed", &trainwright::Embed);
   library.impl("add_embedding", &trainwright::AddEmbedding);
   library.impl("embed_backward", &trainwright::EmbedBackward);
@@ -481,6 +513,8 @@ TORCH_LIBRARY_IMPL(trainwright, Meta, library) {
   library.impl("rope", &OnMeta<decltype(ops::Rope)>::DoNothing);
   library.impl("swiglu", &OnMeta<decltype(ops::Swiglu)>::DoNothing);
   library.impl("swiglu_backward", &OnMeta<decltype(ops::SwigluBackward)>::DoNothing);
+  library.impl("dropout", &OnMeta<decltype(ops::Dropout)>::DoNothing);
+  library.impl("dequantize_nf4", &OnMeta<decltype(ops::DequantizeNf4)>::DoNothing);
   library.impl("embed", &OnMeta<decltype(ops::Embed)>::DoNothing);
   library.impl("add_embedding", &OnMeta<decltype(ops::AddEmbedding)>::DoNothing);
   library.impl("embed_backward", &OnMeta<decltype(ops::EmbedBackward)>::DoNothing);

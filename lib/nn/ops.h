@@ -57,6 +57,12 @@ void Rope(at::Tensor& qkv, const at::Tensor& positions_n, const at::Tensor& cosi
           int64_t num_heads, int64_t num_kv_heads, int64_t precision, bool backward);
 void Swiglu(const at::Tensor& gate_up, int64_t precision, at::Tensor& out_nf);
 void SwigluBackward(const at::Tensor& d_out_nf, int64_t precision, at::Tensor& gate_up);
+/// \param key the bits of an Rng's
+void Dropout(const at::Tensor& x_nd, const at::Tensor& rows_n, int64_t key, double probability,
+             int64_t precision, at::Tensor& out_nd);
+/// \param codes, scales, scale_magnitudes, mean Nf4Tensor::parts
+void DequantizeNf4(const at::Tensor& codes, const at::Tensor& scales, const at::Tensor& scale_magnitudes,
+                   const at::Tensor& mean, int64_t precision, at::Tensor& out);
 void Embed(const at::Tensor& table_vd, const at::Tensor& tokens_n, at::Tensor& out_nd);
 void AddEmbedding(const at::Tensor& table_vd, const at::Tensor& indices_n, at::Tensor& out_nd);
 void EmbedBackward(const at::Tensor& d_out_nd, const at::Tensor& tokens_n, at::Tensor& d_table_vd);

@@ -7,13 +7,16 @@
 #include <ATen/ops/_fused_rms_norm.h>
 #include <ATen/ops/_fused_rms_norm_backward.h>
 #include <ATen/ops/_log_softmax_backward_data.h>
+#include <ATen/ops/arange.h>
 #include <ATen/ops/cat.h>
 #include <ATen/ops/embedding.h>
 #include <ATen/ops/embedding_dense_backward.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
+#include <ATen/ops/from_blob.h>
 #include <ATen/ops/gelu.h>
 #include <ATen/ops/gelu_backward.h>
+#include <ATen/ops/index_select.h>
 #include <ATen/ops/layer_norm.h>
 #include <ATen/ops/linalg_vector_norm.h>
 #include <ATen/ops/log_softmax.h>
@@ -22,11 +25,13 @@
 #include <ATen/ops/nll_loss_backward.h>
 #include <ATen/ops/nll_loss_forward.h>
 #include <ATen/ops/ones.h>
+#include <ATen/ops/rand.h>
 #include <ATen/ops/randint.h>
 #include <ATen/ops/randn.h>
 #include <ATen/ops/rms_norm.h>
 #include <ATen/ops/silu.h>
 #include <ATen/ops/silu_backward.h>
+#include <ATen/ops/stack.h>
 #include <ATen/ops/zeros.h>
 #include <ATen/ops/zeros_like.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
@@ -37,6 +42,7 @@
 #include <cstdio>
 #include <functional>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -47,12 +53,14 @@
 #include "lib/cli/tool.h"
 #include "lib/device/device.h"
 #include "lib/nn/activation/gelu_kind.h"
+#include "lib/nn/linear/nf4_books.h"
 #include "lib/nn/ops.h"
 #include "lib/nn/precision.h"
 #include "lib/nn/scan/scan_pieces.h"
 #include "lib/nn/scan/torch_scan.h"
 #include "lib/nn/update/step_decision.h"
 #include "lib/report/table.h"
+#include "tests/nn/torch_dropout.h"
 
 namespace trainwright {
 namespace {
@@ -113,6 +121,8 @@ class KernelSpeed {
     Rope();
     Swiglu();
     SwigluBackward();
+    Dropout();
+    DequantizeNf4();
     Embed();
     AddEmbedding();
     EmbedBackward();
@@ -391,6 +401,46 @@ class KernelSpeed {
         [&] { return ops::SwigluBackward(d_out, code_, ours), ours; },
         [&] {
           return at::cat({at::silu_backward(d_out.mul(up), gate), at::silu(gate).mul_(d_out)}, 1);
+        });
+  }
+  void Dropout() {
+    constexpr double kProbability = 0.1;
+    const at::Tensor x = Random({rows(), width()}, storage_), numbers = at::arange(rows(), Type(at::kLong));
+    at::Tensor out = at::empty_like(x), torchs = at::empty_like(x);
+    const Numerics numerics{.precision = options_.precision, .storage = storage_};
+    Measure(
+        "dropout", x.numel() * 2 * storage_bytes(),
+        [&] { return ops::Dropout(x, numbers, /*key=*/7, kProbability, code_, out), out; },
+        [&] { return test::DropoutByTorch(numerics, /*key=*/7, numbers, kProbability, x, torchs), torchs; });
+  }
+  /// Beside torch's operators on the same parts.
+  void DequantizeNf4() {
+    const int64_t size = rows() * width(), blocks = (size + kNf4Block - 1) / kNf4Block;
+    const at::Tensor codes = at::randint(256, {(size + 1) / 2}, Type(at::kByte)),
+                     scales = at::randint(256, {blocks}, Type(at::kByte)),
+                     magnitudes =
+                         at::rand({(blocks + kNf4ScaleBlock - 1) / kNf4ScaleBlock}, Type(at::kFloat)),
+                     mean = at::rand({1}, Type(at::kFloat));
+    const auto book = [&](std::span<const float> values) {
+      return at::from_blob(const_cast<float*>(values.data()), {static_cast<int64_t>(values.size())},
+                           at::kFloat)
+          .to(device_);
+    };
+    const at::Tensor map = book(DynamicMap()), code_book = book(Nf4CodeBook());
+    at::Tensor out = at::empty({size}, Type(storage_));
+    Measure(
+        "dequantize_nf4", codes.numel() + scales.numel() + size * storage_bytes(),
+        [&] { return ops::DequantizeNf4(codes, scales, magnitudes, mean, code_, out), out; },
+        [&] {
+          const at::Tensor of_blocks =
+              map.index_select(0, scales.to(at::kInt))
+                  .mul_(magnitudes.repeat_interleave(kNf4ScaleBlock).narrow(0, 0, blocks))
+                  .add_(mean);
+          const at::Tensor halves = at::stack({codes.__rshift__(4), codes.__and__(15)}, 1).flatten();
+          return code_book.index_select(0, halves.narrow(0, 0, size).to(at::kInt))
+              .mul(of_blocks.repeat_interleave(kNf4Block).narrow(0, 0, size))
+              .to(PrecisionDtype(options_.precision))
+              .to(storage_);
         });
   }
   void Embed() {

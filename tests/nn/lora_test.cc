@@ -16,6 +16,7 @@
 #include "lib/nn/linear/linear.h"
 #include "lib/nn/linear/lora.h"
 #include "tests/nn/reference.h"
+#include "tests/nn/torch_dropout.h"
 
 namespace trainwright {
 namespace {
@@ -283,7 +284,7 @@ TEST(DropoutTest, TorchsOperatorsDropTheSame) {
       const at::Tensor x = RandomTensor({5, width}, 1).to(at::kBFloat16).to(numerics.storage);
       at::Tensor own = at::empty_like(x), by_torch = at::empty_like(x);
       Dropout(numerics, 77, rows_n, 0.3, x, own);
-      DropoutByTorch(numerics, 77, rows_n, 0.3, x, by_torch);
+      test::DropoutByTorch(numerics, 77, rows_n, 0.3, x, by_torch);
       EXPECT_TRUE(at::equal(own, by_torch)) << width;
     }
   }

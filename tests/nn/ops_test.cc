@@ -8,6 +8,7 @@
 #include <ATen/ops/exp.h>
 #include <ATen/ops/log_softmax.h>
 #include <ATen/ops/ones.h>
+#include <ATen/ops/randint.h>
 #include <ATen/ops/sigmoid.h>
 #include <ATen/ops/tensor.h>
 #include <ATen/ops/zeros.h>
@@ -20,8 +21,10 @@
 #include <tuple>
 #include <utility>
 
+#include "lib/base/rng.h"
 #include "lib/device/cuda_backend.h"
 #include "lib/nn/activation/gelu_kind.h"
+#include "lib/nn/linear/nf4_books.h"
 #include "lib/nn/reduce.h"
 #include "lib/nn/scan/scan_pieces.h"
 #include "lib/nn/scan/torch_scan.h"
@@ -506,6 +509,60 @@ class ScanOperators {
   at::Tensor pieces_c5_, initial_sz_, d_last_sz_;
   std::optional<at::Tensor> log_modulus_k_, angle_k_, lambda_nz_;
 };
+
+TEST_P(OpsTest, DropoutDropsWhatItsDefinitionSays) {
+  constexpr double kProbability = 0.3;
+  const Rng rng(test::TestSeed(), "dropout of operators");
+  SCOPED_TRACE("seed " + std::to_string(test::TestSeed()));
+  // Odd widths share no bits between rows; 5 x 3 elements are less than a block.
+  for (const auto& [rows, width] : {std::pair<int64_t, int64_t>{5, 3}, {9, 64}, {7, 601}}) {
+    const at::Tensor x = Stored({rows, width}, 1);
+    at::Tensor numbers = at::empty({rows}, at::kLong), out = Empty({rows, width}, storage_);
+    at::Tensor expected = at::zeros({rows, width}, at::kDouble);
+    for (int64_t row = 0; row < rows; ++row) {
+      const int64_t number = 1 + (int64_t{3} << (9 * row % 40));
+      numbers[row] = number;
+      for (int64_t column = 0; column < width; ++column) {
+        const int64_t pairs = (width + 1) / 2;
+        const uint64_t bits = rng.Bits(static_cast<uint64_t>(number * pairs + column / 2));
+        const auto half = static_cast<uint32_t>(column % 2 == 0 ? bits : bits >> 32);
+        if (half >= kProbability * 0x1p32) {
+          expected.mutable_data_ptr<double>()[row * width + column] = 1 / (1 - kProbability);
+        }
+      }
+    }
+    expected.mul_(Double(x));
+    ops::Dropout(x, OnDevice(numbers), static_cast<int64_t>(rng.key()), kProbability, code_, out);
+    EXPECT_LT(RelativeDifference(Double(out), expected), tolerance());
+    EXPECT_TRUE(Double(out).eq(0).equal(expected.eq(0)));
+    at::Tensor in_place = x.clone();
+    ops::Dropout(in_place, OnDevice(numbers), static_cast<int64_t>(rng.key()), kProbability, code_, in_place);
+    EXPECT_TRUE(Double(in_place).equal(Double(out)));
+  }
+}
+
+TEST_P(OpsTest, Nf4IsReadWithTheBitsOfItsDefinition) {
+  // The last pack, block and block of scales are full or not; odd sizes end within a byte.
+  for (const int64_t size : {1, 64, 999, 64 * 256 + 72}) {
+    SCOPED_TRACE("size " + std::to_string(size));
+    const at::Tensor codes = at::randint(256, {(size + 1) / 2}, at::kByte),
+                     scales = at::randint(256, {(size + 63) / 64}, at::kByte),
+                     magnitudes = RandomTensor({(scales.numel() + 255) / 256}, 1),
+                     mean = RandomTensor({1}, 2);
+    at::Tensor out = Empty({size}, storage_), expected = at::empty({size});
+    for (int64_t i = 0; i < size; ++i) {
+      const uint8_t byte = codes.const_data_ptr<uint8_t>()[i / 2];
+      const int64_t block = i / 64;
+      // Volatile: nothing is contracted, so each step is rounded.
+      volatile float magnitude = DynamicMap()[scales.const_data_ptr<uint8_t>()[block]] *
+                                 magnitudes.const_data_ptr<float>()[block / 256];
+      magnitude = magnitude + mean.const_data_ptr<float>()[0];
+      expected.mutable_data_ptr<float>()[i] = Nf4CodeBook()[i % 2 == 0 ? byte >> 4 : byte & 15] * magnitude;
+    }
+    ops::DequantizeNf4(OnDevice(codes), OnDevice(scales), OnDevice(magnitudes), OnDevice(mean), code_, out);
+    EXPECT_TRUE(Double(out).equal(Rounded(expected)));
+  }
+}
 
 TEST_P(OpsTest, DiagonalScanAndItsBackwardEqualTheRecurrence) {
   SCOPED_TRACE("seed " + std::to_string(test::TestSeed()));

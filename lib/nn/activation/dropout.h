@@ -19,8 +19,13 @@ namespace trainwright {
 /// \param x, out storage type [N, width], rows contiguous; may be the same
 void Dropout(const Numerics& numerics, uint64_t key, const at::Tensor& rows_n, double probability,
              const at::Tensor& x, at::Tensor& out);
-/// The same by torch's operators, as devices without a kernel of ours compute it.
-void DropoutByTorch(const Numerics& numerics, uint64_t key, const at::Tensor& rows_n, double probability,
-                    const at::Tensor& x, at::Tensor& out);
+/// Bits below it drop an element.
+inline uint32_t DropoutThreshold(double probability) {
+  return static_cast<uint32_t>(probability * 0x1p32);
+}
+/// What an element that is kept is multiplied by.
+inline float DropoutScale(double probability) {
+  return static_cast<float>(1.0 / (1.0 - probability));
+}
 
 }  // namespace trainwright

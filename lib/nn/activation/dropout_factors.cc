@@ -1,21 +1,15 @@
 #include "lib/nn/activation/dropout_factors.h"
 
+#include "lib/nn/mix_bits.h"
+
 namespace trainwright::cpu {
 namespace {
-
-/// Rng::Bits and its Mix64 in one place that the compiler vectorises.
-[[gnu::always_inline]] inline uint64_t Mix(uint64_t value) {
-  value += 0x9E3779B97F4A7C15u;
-  value = (value ^ (value >> 30)) * 0xBF58476D1CE4E5B9u;
-  value = (value ^ (value >> 27)) * 0x94D049BB133111EBu;
-  return value ^ (value >> 31);
-}
 
 [[gnu::always_inline]] inline void Factors(uint64_t key, uint64_t first, int64_t pairs, uint32_t threshold,
                                            float scale, float* factors) {
 #pragma omp simd
   for (int64_t i = 0; i < pairs; ++i) {
-    const uint64_t bits = Mix(Mix(key + (first + static_cast<uint64_t>(i)) * 0x9E3779B97F4A7C15u) ^ key);
+    const uint64_t bits = CounterBits(key, first + static_cast<uint64_t>(i));
     factors[2 * i] = static_cast<uint32_t>(bits) < threshold ? 0.0f : scale;
     factors[2 * i + 1] = static_cast<uint32_t>(bits >> 32) < threshold ? 0.0f : scale;
   }

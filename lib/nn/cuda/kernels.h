@@ -12,6 +12,7 @@
 
 #include <cstdint>
 
+#include "lib/nn/linear/nf4_books.h"
 #include "lib/nn/loss/loss_terms.h"
 #include "lib/nn/update/bf16_moments.h"
 
@@ -51,6 +52,19 @@ cudaError_t Swiglu(Storage storage, const void* gate_up, int64_t rows, int64_t w
 /// Overwrites gate_up with its gradient.
 cudaError_t SwigluBackward(Storage storage, void* gate_up, const void* d_out, int64_t rows, int64_t width,
                            cudaStream_t stream);
+
+/// lib/nn/activation/dropout.h, with the CPU's bits.
+/// \param rows the number of each row
+/// \param out may be x
+cudaError_t Dropout(Storage storage, const void* x, const int64_t* rows, uint64_t key, uint32_t threshold,
+                    float scale, int64_t num_rows, int64_t width, void* out, cudaStream_t stream);
+
+/// Nf4Tensor::Dequantize of lib/nn/linear/nf4.h, with the CPU's bits.
+/// \param mean one number
+/// \param size elements
+cudaError_t DequantizeNf4(Storage storage, const uint8_t* codes, const uint8_t* scales,
+                          const float* scale_magnitudes, const float* mean, const Nf4Books& books,
+                          int64_t size, void* out, cudaStream_t stream);
 
 /// As cpu::Kernels::cross_entropy.
 /// \param logits [rows, padded]: what lies after the vocabulary is ignored, and gets the gradient 0

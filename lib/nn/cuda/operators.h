@@ -27,6 +27,8 @@ decltype(ops::Rope) Rope;
 decltype(ops::Swiglu) Swiglu;
 decltype(ops::SwigluBackward) SwigluBackward;
 decltype(ops::SoftmaxCrossEntropy) SoftmaxCrossEntropy;
+decltype(ops::Dropout) Dropout;
+decltype(ops::DequantizeNf4) DequantizeNf4;
 decltype(ops::Embed) Embed;
 decltype(ops::AddEmbedding) AddEmbedding;
 decltype(ops::EmbedBackward) EmbedBackward;
@@ -60,6 +62,8 @@ void ForEachOperator(const Visitor& visit) {
   visit.template operator()<&operators::Swiglu>("swiglu");
   visit.template operator()<&operators::SwigluBackward>("swiglu_backward");
   visit.template operator()<&operators::SoftmaxCrossEntropy>("softmax_cross_entropy");
+  visit.template operator()<&operators::Dropout>("dropout");
+  visit.template operator()<&operators::DequantizeNf4>("dequantize_nf4");
   visit.template operator()<&operators::Embed>("embed");
   visit.template operator()<&operators::AddEmbedding>("add_embedding");
   visit.template operator()<&operators::EmbedBackward>("embed_backward");

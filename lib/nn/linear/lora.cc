@@ -160,23 +160,41 @@ at::Tensor LoraAdapters::InputOf(const FlatParameters& parameters, const LoraMod
   return dropped;
 }
 
-at::Tensor LoraAdapters::Scaled(const FlatParameters& parameters, at::Tensor& product, Buffer& buffer) {
+at::Tensor LoraAdapters::ForProduct(const FlatParameters& parameters, const at::Tensor& x, int64_t columns,
+                                    Buffer& result) {
+  const Numerics& numerics = parameters.numerics();
+  const bool fp32 = x.is_cpu() || numerics.precision == Precision::kFp32;
+  const bool in_place = !x.is_cpu() || numerics.precision == Precision::kFp32;
+  return (in_place ? result : product_)
+      .Get({x.size(0), columns}, fp32 ? at::kFloat : numerics.storage, x.device());
+}
+
+void LoraAdapters::Multiply(const at::Tensor& a, const at::Tensor& b, at::Tensor& out) const {
+  if (a.is_cpu()) {
+    Matmul(a, b, out);
+  } else {
+    ScaledMatmul(a, b, options_.scaling(), out);
+  }
+}
+
+at::Tensor LoraAdapters::Scaled(const FlatParameters& parameters, at::Tensor& product, Buffer& result) {
+  if (!product.is_cpu()) return product;
   product.mul_(options_.scaling());
   if (parameters.numerics().precision == Precision::kFp32) return product;
   at::Tensor rounded =
-      buffer.Get({product.size(0), product.size(1)}, parameters.numerics().storage, product.device());
+      result.Get({product.size(0), product.size(1)}, parameters.numerics().storage, product.device());
   RoundInto(parameters.numerics(), product, rounded);
   return rounded;
 }
 
 void LoraAdapters::Forward(FlatParameters& parameters, const std::vector<LoraColumns>& columns,
                            const at::Tensor& x, at::Tensor& y) {
-  const int64_t rank = options_.rank, tokens = x.size(0), in = x.size(1);
+  const int64_t rank = options_.rank, in = x.size(1);
   for (const Group& group : GroupsOf(parameters, columns)) {
     const LoraModule& first = modules_[columns[group.first].module];
     const int64_t rows = rank * static_cast<int64_t>(group.count);
-    at::Tensor product = product_.Get({tokens, rows}, at::kFloat, x.device());
-    Matmul(InputOf(parameters, first, x), parameters.ComputeMatrix(first.a, rows, in).t(), product);
+    at::Tensor product = ForProduct(parameters, x, rows, down_);
+    Multiply(InputOf(parameters, first, x), parameters.ComputeMatrix(first.a, rows, in).t(), product);
     const at::Tensor down = Scaled(parameters, product, down_);
     for (size_t i = 0; i < group.count; ++i) {
       const LoraColumns& own = columns[group.first + i];
@@ -190,20 +208,15 @@ void LoraAdapters::Forward(FlatParameters& parameters, const std::vector<LoraCol
 void LoraAdapters::Backward(FlatParameters& parameters, const std::vector<LoraColumns>& columns,
                             const at::Tensor& dy, const at::Tensor& x, at::Tensor& d_x) {
   const int64_t rank = options_.rank, tokens = x.size(0), in = x.size(1);
-  const Numerics& numerics = parameters.numerics();
   for (const Group& group : GroupsOf(parameters, columns)) {
     const LoraModule& first = modules_[columns[group.first].module];
     const int64_t rows = rank * static_cast<int64_t>(group.count);
     const at::Tensor input = InputOf(parameters, first, x);
     const at::Tensor a = parameters.ComputeMatrix(first.a, rows, in);
-    at::Tensor product = product_.Get({tokens, rows}, at::kFloat, x.device());
-    Matmul(input, a.t(), product);
-    at::Tensor down = Scaled(parameters, product, down_);
-    if (numerics.precision == Precision::kFp32) {  // the products below reuse its memory
-      at::Tensor kept = down_.Get({tokens, rows}, at::kFloat, x.device());
-      kept.copy_(down);
-      down = kept;
-    }
+    at::Tensor product = ForProduct(parameters, x, rows, down_);
+    Multiply(input, a.t(), product);
+    const at::Tensor down = Scaled(parameters, product, down_);
+    at::Tensor d_product = ForProduct(parameters, x, rows, d_down_);
     for (size_t i = 0; i < group.count; ++i) {
       const LoraColumns& own = columns[group.first + i];
       const LoraModule& module = modules_[own.module];
@@ -211,10 +224,10 @@ void LoraAdapters::Backward(FlatParameters& parameters, const std::vector<LoraCo
       const at::Tensor d_out = dy.narrow(1, own.begin, own.size);
       AccumulateWeightGradient(d_out, down.narrow(1, begin, rank),
                                parameters.NextGradient(module.b, own.size, rank));
-      at::Tensor d_down = product.narrow(1, begin, rank);
-      Matmul(d_out, parameters.ComputeMatrix(module.b, own.size, rank), d_down);
+      at::Tensor d_part = d_product.narrow(1, begin, rank);
+      Multiply(d_out, parameters.ComputeMatrix(module.b, own.size, rank), d_part);
     }
-    const at::Tensor d_down = Scaled(parameters, product, d_down_);
+    const at::Tensor d_down = Scaled(parameters, d_product, d_down_);
     AccumulateWeightGradient(d_down, input, parameters.NextGradient(first.a, rows, in));
     if (!d_x.defined()) continue;
     if (!drops()) {

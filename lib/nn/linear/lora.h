@@ -109,8 +109,14 @@ class LoraAdapters {
   bool drops() const { return dropout_.has_value(); }
   /// The input as a module sees it: x itself, or with elements dropped.
   at::Tensor InputOf(const FlatParameters& parameters, const LoraModule& module, const at::Tensor& x);
-  /// s times the GEMM's result, rounded to the storage type.
-  at::Tensor Scaled(const FlatParameters& parameters, at::Tensor& product, Buffer& buffer);
+  /// Where a GEMM is made that Scaled then finishes: fp32, or on a device its result, since GEMMs there scale
+  /// their own sums and round them once.
+  at::Tensor ForProduct(const FlatParameters& parameters, const at::Tensor& x, int64_t columns,
+                        Buffer& result);
+  /// `out` = a b, of ForProduct; on a device times s.
+  void Multiply(const at::Tensor& a, const at::Tensor& b, at::Tensor& out) const;
+  /// s a b, rounded to the storage type.
+  at::Tensor Scaled(const FlatParameters& parameters, at::Tensor& product, Buffer& result);
   void Drop(const FlatParameters& parameters, const LoraModule& module, const at::Tensor& x,
             at::Tensor& out) const;
 

@@ -85,4 +85,12 @@ void Matmul(const at::Tensor& a_mk, const at::Tensor& b_kn, at::Tensor& out_mn, 
   }
 }
 
+void ScaledMatmul(const at::Tensor& a_mk, const at::Tensor& b_kn, double scale, at::Tensor& out_mn) {
+  TRAINWRIGHT_CHECK(!a_mk.is_cpu() && a_mk.size(1) == b_kn.size(0) && out_mn.size(0) == a_mk.size(0) &&
+                    out_mn.size(1) == b_kn.size(1) && out_mn.scalar_type() == a_mk.scalar_type());
+  if (out_mn.is_meta()) return;
+  const ProfileScope scope("matmul", ProfilePart::kGemm, 2 * out_mn.numel() * a_mk.size(1));
+  at::addmm_out(out_mn, out_mn, a_mk, b_kn, /*beta=*/0, /*alpha=*/scale);
+}
+
 }  // namespace trainwright

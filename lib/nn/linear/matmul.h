@@ -19,5 +19,8 @@ namespace trainwright {
 /// \param a_mk, b_kn of one type, fp32 or bf16; any view with a unit stride, such as weight.t()
 /// \param out_mn rows contiguous; the inputs' type, or fp32. Must not overlap the inputs.
 void Matmul(const at::Tensor& a_mk, const at::Tensor& b_kn, at::Tensor& out_mn, bool accumulate = false);
+/// out = scale a b on a device that is not the CPU, whose GEMMs scale their fp32 sums before they round them.
+/// \param out_mn of the inputs' type
+void ScaledMatmul(const at::Tensor& a_mk, const at::Tensor& b_kn, double scale, at::Tensor& out_mn);
 
 }  // namespace trainwright

@@ -4,7 +4,6 @@
 #include <ATen/ops/empty.h>
 #include <ATen/ops/from_blob.h>
 #include <ATen/ops/full.h>
-#include <ATen/ops/stack.h>
 #include <ATen/ops/zeros.h>
 
 #include <algorithm>
@@ -12,57 +11,15 @@
 #include <vector>
 
 #include "lib/base/error.h"
-#include "lib/device/upload.h"
 #include "lib/nn/activation/elementwise.h"
 #include "lib/nn/cpu/parallel.h"
 #include "lib/nn/linear/nf4_block.h"
+#include "lib/nn/ops.h"
 
 namespace trainwright {
 namespace {
 
-constexpr std::array<float, 16> kCodeBook = {-1.0f,
-                                             -0.6961928009986877f,
-                                             -0.5250730514526367f,
-                                             -0.39491748809814453f,
-                                             -0.28444138169288635f,
-                                             -0.18477343022823334f,
-                                             -0.09105003625154495f,
-                                             0.0f,
-                                             0.07958029955625534f,
-                                             0.16093020141124725f,
-                                             0.24611230194568634f,
-                                             0.33791524171829224f,
-                                             0.44070982933044434f,
-                                             0.5626170039176941f,
-                                             0.7229568362236023f,
-                                             1.0f};
 constexpr int64_t kPiece = 16 * kNf4Block;  // elements dequantised at once, on the stack
-
-/// Sign, 0 to 6 zeros that choose a power of ten, and a fraction of as many bits as are left, whose values
-/// are the middles of equal parts of [0.1, 1]; besides 0 and 1.
-std::array<float, 256> MakeDynamicMap() {
-  std::array<float, 256> map{};
-  size_t size = 0;
-  for (int exponent = 0; exponent < 7; ++exponent) {
-    const int parts = 1 << exponent;
-    for (int part = 0; part < parts; ++part) {
-      const float step = (1.0f - 0.1f) / static_cast<float>(parts);
-      const auto boundary = [&](int i) {  // counted from the nearer end, as torch.linspace does
-        return i < (parts + 1) / 2 ? 0.1f + step * static_cast<float>(i)
-                                   : 1.0f - step * static_cast<float>(parts - i);
-      };
-      const float middle = (boundary(part) + boundary(part + 1)) / 2.0f;
-      const float value = static_cast<float>(std::pow(10.0, exponent - 6)) * middle;
-      map[size++] = value;
-      map[size++] = -value;
-    }
-  }
-  map[size++] = 0.0f;
-  map[size++] = 1.0f;
-  TRAINWRIGHT_CHECK(size == map.size());
-  std::sort(map.begin(), map.end());
-  return map;
-}
 
 /// Index of the nearest value; of two as near, the smaller.
 /// \param book ascending
@@ -86,15 +43,6 @@ int64_t Blocks(int64_t size, int64_t block) {
 }
 
 }  // namespace
-
-std::span<const float, 16> Nf4CodeBook() {
-  return kCodeBook;
-}
-
-std::span<const float, 256> DynamicMap() {
-  static const std::array<float, 256> map = MakeDynamicMap();
-  return map;
-}
 
 Nf4Tensor::Nf4Tensor(int64_t size, at::Device device) : size_(size) {
   const int64_t blocks = Blocks(size, kNf4Block);
@@ -157,38 +105,31 @@ void Nf4Tensor::Quantize(const at::Tensor& values) {
 void Nf4Tensor::Dequantize(const Numerics& numerics, at::Tensor& out) const {
   TRAINWRIGHT_CHECK(out.numel() == size_ && out.is_contiguous() && out.scalar_type() == numerics.storage);
   if (out.is_meta()) return;
-  if (!out.is_cpu()) {  // no kernel of ours there: torch's operators
-    const auto book = [&](std::span<const float> values) {
-      return Upload(
-          at::from_blob(const_cast<float*>(values.data()), {static_cast<int64_t>(values.size())}, at::kFloat),
-          out.device());
-    };
-    const at::Tensor magnitudes =
-        book(DynamicMap())
-            .index_select(0, scales_.to(at::kInt))
-            .mul_(scale_magnitudes_.repeat_interleave(kNf4ScaleBlock).narrow(0, 0, scales_.numel()))
-            .add_(mean_);
-    const at::Tensor halves = at::stack({codes_.__rshift__(4), codes_.__and__(15)}, 1).flatten();
-    const at::Tensor values = book(Nf4CodeBook()).index_select(0, halves.narrow(0, 0, size_).to(at::kInt));
-    at::Tensor flat = out.view({size_});
-    flat.copy_(values.mul(magnitudes.repeat_interleave(kNf4Block).narrow(0, 0, size_)));
-    return;
+  if (!out.is_cpu()) {
+    return ops::DequantizeNf4(codes_, scales_, scale_magnitudes_, mean_, numerics.code(), out);
   }
-  const uint8_t *codes = codes_.const_data_ptr<uint8_t>(), *scales = scales_.const_data_ptr<uint8_t>();
-  const float *scale_magnitudes = scale_magnitudes_.const_data_ptr<float>(),
-              mean = *mean_.const_data_ptr<float>();
+  DequantizeNf4OnCpu(numerics, codes_, scales_, scale_magnitudes_, mean_, out);
+}
+
+void DequantizeNf4OnCpu(const Numerics& numerics, const at::Tensor& code_bytes, const at::Tensor& scale_bytes,
+                        const at::Tensor& magnitudes, const at::Tensor& mean_magnitude, at::Tensor& out) {
+  const int64_t total = out.numel();
+  const uint8_t *codes = code_bytes.const_data_ptr<uint8_t>(),
+                *scales = scale_bytes.const_data_ptr<uint8_t>();
+  const float *scale_magnitudes = magnitudes.const_data_ptr<float>(),
+              mean = *mean_magnitude.const_data_ptr<float>();
   const std::span<const float, 256> map = DynamicMap();
   const cpu::Codec codec = cpu::CodecOf(numerics);
   auto* to = static_cast<uint8_t*>(out.mutable_data_ptr());
   const auto element_size = static_cast<int64_t>(out.element_size());
-  cpu::ParallelRows(Blocks(size_, kPiece), kPiece, [&](int64_t begin, int64_t end) {
+  cpu::ParallelRows(Blocks(total, kPiece), kPiece, [&](int64_t begin, int64_t end) {
     float values[kPiece];
     for (int64_t piece = begin; piece < end; ++piece) {
-      const int64_t first = piece * kPiece, size = std::min(kPiece, size_ - first);
+      const int64_t first = piece * kPiece, size = std::min(kPiece, total - first);
       for (int64_t i = 0; i < size; i += kNf4Block) {
         const int64_t block = (first + i) / kNf4Block;
         const float scaled = map[scales[block]] * scale_magnitudes[block / kNf4ScaleBlock];
-        cpu::DequantizeNf4Block(codes + (first + i) / 2, std::min(kNf4Block, size - i), kCodeBook.data(),
+        cpu::DequantizeNf4Block(codes + (first + i) / 2, std::min(kNf4Block, size - i), Nf4CodeBook().data(),
                                 scaled + mean, values + i);
       }
       cpu::BestKernels().round(codec, values, to + first * element_size, 0, size);

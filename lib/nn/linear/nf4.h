@@ -12,21 +12,17 @@
 
 #include <ATen/core/Tensor.h>
 
-#include <array>
 #include <cstdint>
-#include <span>
 #include <vector>
 
+#include "lib/nn/linear/nf4_books.h"
 #include "lib/nn/precision.h"
 
 namespace trainwright {
 
-inline constexpr int64_t kNf4Block = 64, kNf4ScaleBlock = 256;
-
-/// The quantiles of the normal distribution that NF4 is made of, ascending.
-std::span<const float, 16> Nf4CodeBook();
-/// The 8-bit dynamic map, ascending.
-std::span<const float, 256> DynamicMap();
+/// The CPU's kernel of Nf4Tensor::Dequantize.
+void DequantizeNf4OnCpu(const Numerics& numerics, const at::Tensor& code_bytes, const at::Tensor& scale_bytes,
+                        const at::Tensor& magnitudes, const at::Tensor& mean_magnitude, at::Tensor& out);
 
 /// A matrix in NF4. Copies share the content.
 class Nf4Tensor {
@@ -41,6 +37,7 @@ class Nf4Tensor {
   std::vector<at::Tensor> parts() const { return {codes_, scales_, scale_magnitudes_, mean_}; }
   /// \param values of `size` elements, any floating type and device. Rounded to fp32 first.
   void Quantize(const at::Tensor& values);
+  /// One kernel on every device, with the same bits.
   /// \param out contiguous, `size` elements of the numerics' storage type
   void Dequantize(const Numerics& numerics, at::Tensor& out) const;
 

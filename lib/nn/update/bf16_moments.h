@@ -24,6 +24,7 @@
 #include <cstdint>
 
 #include "lib/nn/host_device.h"
+#include "lib/nn/mix_bits.h"
 
 namespace trainwright {
 
@@ -48,14 +49,6 @@ struct AdamWHyperparameters {
 // Internal linkage: a copy that was compiled for one instruction set must not serve code that runs
 // everywhere.
 #define TRAINWRIGHT_SHARED [[gnu::always_inline]] TRAINWRIGHT_HOST_DEVICE static inline
-
-/// trainwright::Mix64, bijective.
-TRAINWRIGHT_SHARED uint64_t MixBits64(uint64_t value) {
-  value += 0x9E3779B97F4A7C15u;
-  value = (value ^ (value >> 30)) * 0xBF58476D1CE4E5B9u;
-  value = (value ^ (value >> 27)) * 0x94D049BB133111EBu;
-  return value ^ (value >> 31);
-}
 
 TRAINWRIGHT_SHARED uint32_t MixBits32(uint32_t value) {
   value ^= value >> 16;

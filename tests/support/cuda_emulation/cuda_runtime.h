@@ -125,6 +125,12 @@ void __stcg(T* to, std::type_identity_t<T> value) {
 inline float rsqrtf(float x) {
   return 1.0f / sqrtf(x);
 }
+inline float __fadd_rn(float a, float b) {
+  return a + b;
+}
+inline float __fmul_rn(float a, float b) {
+  return a * b;
+}
 inline float __fmaf_rn(float a, float b, float c) {
   return fmaf(a, b, c);
 }
