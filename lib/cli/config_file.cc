@@ -1,18 +1,18 @@
 #include "lib/cli/config_file.h"
 
+#include <unistd.h>
 #include <yaml-cpp/yaml.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
-#include <filesystem>
-#include <fstream>
 #include <nlohmann/json.hpp>
-#include <sstream>
 #include <utility>
+#include <vector>
 
 #include "lib/base/error.h"
 #include "lib/base/version.h"
+#include "lib/io/byte_source.h"
 
 namespace trainwright {
 namespace {
@@ -90,16 +90,11 @@ std::string PlaceOf(const ConfigEntry& entry, const std::string& path) {
 }
 
 std::string ReadConfigText(const std::string& path) {
-  std::error_code ignored;
-  if (std::filesystem::is_directory(path, ignored)) throw SystemError(path, "open", EISDIR);
-  std::ifstream file(path, std::ios::binary);
-  std::ostringstream content;
-  // An empty file sets the failbit of the stream that it is copied to, which is no failure here.
-  if (file) content << file.rdbuf();
-  if (!file.is_open() || file.bad()) {
+  if (access(path.c_str(), R_OK) != 0) {
     throw SystemError(path, "open", errno, "--config names a YAML file; --print-config writes one");
   }
-  return content.str();
+  const std::vector<uint8_t> content = ReadWholeFile(path);
+  return std::string(content.begin(), content.end());
 }
 
 std::vector<ConfigEntry> ParseConfig(const std::string& text, const std::string& path,

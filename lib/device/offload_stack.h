@@ -1,11 +1,10 @@
 /// Tensors that leave the memory of the device that computes and come back in reverse order: what the layers
 /// keep for the backward pass.
 ///
-/// From a GPU they go to pinned host memory, by copies on the current stream, which the host does not wait
-/// for. From a CPU there is nowhere to go but a disk: they are written to a file without a name. The system
-/// keeps what was written in its page cache while nobody else wants that memory, so the process is smaller at
-/// once and the disk is waited for only where memory is short. Contents come back bit for bit. Not
-/// thread-safe.
+/// From a GPU they go to pinned host memory, by copies beside what it computes (copy_lanes.h). From a CPU there
+/// is nowhere to go but a disk: they are written to a file without a name. The system keeps what was written
+/// in its page cache while nobody else wants that memory, so the process is smaller at once and the disk is
+/// waited for only where memory is short. Contents come back bit for bit. Not thread-safe.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -14,6 +13,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 namespace trainwright {
 
@@ -29,13 +29,17 @@ struct OffloadCounts {
 class OffloadStack {
  public:
   virtual ~OffloadStack() = default;
-  /// Copies a contiguous tensor, which may then be overwritten.
+  /// Sets of tensors that the caller takes turns with.
+  virtual int64_t lanes() const { return 1; }
+  /// Copies contiguous tensors, which may be overwritten by what is queued after Await(lane).
   /// \throws Error{kIo} where a folder has no room
-  virtual void Push(const at::Tensor& tensor) = 0;
-  /// Fills a contiguous tensor with the last one that is left, which had its size.
+  virtual void Push(const std::vector<at::Tensor>& tensors, int64_t lane) = 0;
+  /// Fills contiguous tensors with the last ones that are left, which had their sizes, the last tensor first;
+  /// for what is queued after Await(lane).
   /// \throws Error{kIo}
-  virtual void Pop(at::Tensor& tensor) = 0;
-  /// Forgets what is left.
+  virtual void Pop(const std::vector<at::Tensor>& tensors, int64_t lane) = 0;
+  virtual void Await(int64_t) {}
+  /// Forgets what is left, and awaits all lanes.
   virtual void Clear() = 0;
   const OffloadCounts& counts() const { return counts_; }
 
@@ -43,10 +47,12 @@ class OffloadStack {
   OffloadCounts counts_;
 };
 
-/// \param device of the tensors; on torch's meta device it does nothing
+/// \param device of the tensors
 /// \param folder for the file of a CPU's
 /// \throws Error{kIo} where the folder cannot have one
 std::unique_ptr<OffloadStack> MakeOffloadStack(c10::Device device, const std::string& folder);
+/// One that does nothing, for tensors of torch's meta device that stand for those of `device`.
+std::unique_ptr<OffloadStack> OffloadStackOnPaper(c10::Device device);
 /// Whether files in a folder lie in memory themselves, so that nothing is gained.
 bool IsInMemory(const std::string& folder);
 

@@ -7,6 +7,7 @@
 #include "lib/base/elapsed.h"
 #include "lib/base/error.h"
 #include "lib/device/accelerator.h"
+#include "lib/device/copy_lanes.h"
 #include "lib/io/unnamed_file.h"
 
 namespace trainwright {
@@ -18,7 +19,7 @@ class FileStore final : public OffloadStore {
       : file_(folder, "name a folder with room by --offload-dir, or leave out --offload") {
     file_.Reserve(static_cast<uint64_t>(size_bytes));
   }
-  void Write(int64_t offset_bytes, const at::Tensor& tensor) override {
+  void Write(int64_t offset_bytes, const at::Tensor& tensor, int64_t) override {
     TRAINWRIGHT_CHECK(tensor.is_contiguous());
     const auto start = std::chrono::steady_clock::now();
     file_.WriteAt(static_cast<uint64_t>(offset_bytes),
@@ -26,7 +27,7 @@ class FileStore final : public OffloadStore {
     counts_.out_bytes += static_cast<int64_t>(tensor.nbytes());
     counts_.time_s += SecondsSince(start);
   }
-  void Read(int64_t offset_bytes, at::Tensor& tensor) override {
+  void Read(int64_t offset_bytes, const at::Tensor& tensor, int64_t) override {
     TRAINWRIGHT_CHECK(tensor.is_contiguous());
     const auto start = std::chrono::steady_clock::now();
     file_.ReadAt(static_cast<uint64_t>(offset_bytes), static_cast<uint8_t*>(tensor.mutable_data_ptr()),
@@ -41,22 +42,25 @@ class FileStore final : public OffloadStore {
 
 class PinnedStore final : public OffloadStore {
  public:
-  explicit PinnedStore(int64_t size_bytes)
-      : bytes_(at::empty({size_bytes}, at::TensorOptions().dtype(at::kByte).pinned_memory(true))) {}
-  void Write(int64_t offset_bytes, const at::Tensor& tensor) override {
+  PinnedStore(c10::Device device, int64_t size_bytes)
+      : copies_(device, kCopyLanes),
+        bytes_(at::empty({size_bytes}, at::TensorOptions().dtype(at::kByte).pinned_memory(true))) {}
+  int64_t lanes() const override { return copies_.lanes(); }
+  void Write(int64_t offset_bytes, const at::Tensor& tensor, int64_t lane) override {
     TRAINWRIGHT_CHECK(tensor.is_contiguous());
     const auto start = std::chrono::steady_clock::now();
-    Part(offset_bytes, tensor).copy_(tensor, /*non_blocking=*/true);
+    copies_.Queue(lane, {tensor}, [&] { Part(offset_bytes, tensor).copy_(tensor, /*non_blocking=*/true); });
     counts_.out_bytes += static_cast<int64_t>(tensor.nbytes());
     counts_.time_s += SecondsSince(start);
   }
-  void Read(int64_t offset_bytes, at::Tensor& tensor) override {
+  void Read(int64_t offset_bytes, const at::Tensor& tensor, int64_t lane) override {
     TRAINWRIGHT_CHECK(tensor.is_contiguous());
     const auto start = std::chrono::steady_clock::now();
-    tensor.copy_(Part(offset_bytes, tensor), /*non_blocking=*/true);
+    copies_.Queue(lane, {tensor}, [&] { tensor.copy_(Part(offset_bytes, tensor), /*non_blocking=*/true); });
     counts_.in_bytes += static_cast<int64_t>(tensor.nbytes());
     counts_.time_s += SecondsSince(start);
   }
+  void Await(int64_t lane) override { copies_.Await(lane); }
 
  private:
   at::Tensor Part(int64_t offset_bytes, const at::Tensor& like) const {
@@ -65,22 +69,32 @@ class PinnedStore final : public OffloadStore {
         .view(like.sizes());
   }
 
+  CopyLanes copies_;
   at::Tensor bytes_;
 };
 
-class MetaStore final : public OffloadStore {
+class PaperStore final : public OffloadStore {
  public:
-  void Write(int64_t, const at::Tensor&) override {}
-  void Read(int64_t, at::Tensor&) override {}
+  explicit PaperStore(int64_t lanes) : lanes_(lanes) {}
+  int64_t lanes() const override { return lanes_; }
+  void Write(int64_t, const at::Tensor&, int64_t) override {}
+  void Read(int64_t, const at::Tensor&, int64_t) override {}
+
+ private:
+  int64_t lanes_;
 };
 
 }  // namespace
 
 std::unique_ptr<OffloadStore> MakeOffloadStore(c10::Device device, const std::string& folder,
                                                int64_t size_bytes) {
-  if (device.is_meta()) return std::make_unique<MetaStore>();
-  if (IsAccelerator(device)) return std::make_unique<PinnedStore>(size_bytes);
+  if (IsAccelerator(device)) return std::make_unique<PinnedStore>(device, size_bytes);
+  TRAINWRIGHT_CHECK(device.is_cpu());
   return std::make_unique<FileStore>(folder, size_bytes);
+}
+
+std::unique_ptr<OffloadStore> OffloadStoreOnPaper(c10::Device device) {
+  return std::make_unique<PaperStore>(IsAccelerator(device) ? kCopyLanes : 1);
 }
 
 }  // namespace trainwright

@@ -1,8 +1,7 @@
 /// A fixed number of bytes outside the memory of the device that computes, read and written in parts: what is
 /// used seldom, as gradients between two layers' turns.
 ///
-/// Of a GPU it is pinned host memory, and copies go on the current stream, which the host does not wait for.
-/// Of a CPU it is a file without a name, as in offload_stack.h. Contents come back bit for bit. Not
+/// Of a GPU it is pinned host memory, and copies pass beside what it computes (copy_lanes.h). Of a CPU it is a file without a name, as in offload_stack.h. Contents come back bit for bit. Not
 /// thread-safe.
 #pragma once
 
@@ -20,22 +19,28 @@ namespace trainwright {
 class OffloadStore {
  public:
   virtual ~OffloadStore() = default;
-  /// Copies a contiguous tensor to the bytes from `offset_bytes` on; it may then be overwritten.
+  /// Tensors that the caller takes turns with.
+  virtual int64_t lanes() const { return 1; }
+  /// Copies a contiguous tensor to the bytes from `offset_bytes` on; it may be overwritten by what is queued
+  /// after Await(lane).
   /// \throws Error{kIo}
-  virtual void Write(int64_t offset_bytes, const at::Tensor& tensor) = 0;
-  /// Fills a contiguous tensor with what was written there.
+  virtual void Write(int64_t offset_bytes, const at::Tensor& tensor, int64_t lane) = 0;
+  /// Fills a contiguous tensor with what was written there, for what is queued after Await(lane).
   /// \throws Error{kIo}
-  virtual void Read(int64_t offset_bytes, at::Tensor& tensor) = 0;
+  virtual void Read(int64_t offset_bytes, const at::Tensor& tensor, int64_t lane) = 0;
+  virtual void Await(int64_t) {}
   const OffloadCounts& counts() const { return counts_; }
 
  protected:
   OffloadCounts counts_;
 };
 
-/// \param device of the tensors; on torch's meta device it does nothing
+/// \param device of the tensors
 /// \param folder for the file of a CPU's
 /// \throws Error{kIo} where the folder cannot have one of that size
 std::unique_ptr<OffloadStore> MakeOffloadStore(c10::Device device, const std::string& folder,
                                                int64_t size_bytes);
+/// One that does nothing, for tensors of torch's meta device that stand for those of `device`.
+std::unique_ptr<OffloadStore> OffloadStoreOnPaper(c10::Device device);
 
 }  // namespace trainwright

@@ -65,6 +65,10 @@ class SpanSource final : public ByteSource {
   std::string name_;
 };
 
+void SayIfTerminal(int fd, const std::string& name) {
+  if (isatty(fd) == 1) LogInfo("reading " + name + " from the terminal; Ctrl-D on an empty line ends it");
+}
+
 int OpenForReading(const std::string& path) {
   int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
   while (fd < 0 && errno == EINTR) {  // a named pipe that nobody writes to yet
@@ -77,6 +81,7 @@ int OpenForReading(const std::string& path) {
     close(fd);
     throw SystemError(path, "open", EISDIR);
   }
+  SayIfTerminal(fd, path);
   return fd;
 }
 
@@ -84,8 +89,7 @@ int OpenForReading(const std::string& path) {
 
 std::unique_ptr<ByteSource> OpenSource(const std::string& path) {
   if (path == "-") {
-    if (isatty(STDIN_FILENO) == 1)
-      LogInfo("reading standard input from the terminal; Ctrl-D on an empty line ends it");
+    SayIfTerminal(STDIN_FILENO, "standard input");
     return std::make_unique<FileSource>(STDIN_FILENO, "standard input", false, OnStop::kThrow);
   }
   return std::make_unique<FileSource>(OpenForReading(path), path, true, OnStop::kThrow);

@@ -100,7 +100,7 @@ std::unique_ptr<LanguageModel> ShapesOf(const ModelFamilies& families, const Mem
           .make(request.model, numerics, at::Device(at::kMeta), std::nullopt, request.tuning));
   shapes->set_activation_checkpointing(request.checkpointing);
   shapes->set_tbptt(request.tbptt);
-  shapes->Offload(request.offload, "");
+  shapes->OffloadOnPaper(request.offload, request.device);
   if (request.sharding != Sharding::kNone && request.ranks > 1) ShardShapes(request, shapes.get());
   return shapes;
 }

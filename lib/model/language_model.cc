@@ -175,6 +175,14 @@ void LanguageModel::Offload(const OffloadChoice& choice, const std::string& fold
   }
 }
 
+void LanguageModel::OffloadOnPaper(const OffloadChoice& choice, at::Device device) {
+  if (choice.activations) {
+    own_offload_ = OffloadStackOnPaper(device);
+    set_offload(own_offload_.get());
+  }
+  if (choice.gradients) parameters().OffloadGradients(OffloadStoreOnPaper(device));
+}
+
 OffloadCounts LanguageModel::offload_counts() const {
   OffloadCounts counts;
   if (offload_ != nullptr) counts += offload_->counts();

@@ -118,6 +118,8 @@ class LanguageModel {
   /// pass.
   /// \throws Error{kIo}
   void Offload(const OffloadChoice& choice, const std::string& folder);
+  /// Likewise of a model on torch's meta device, which stands for one on `device`.
+  void OffloadOnPaper(const OffloadChoice& choice, at::Device device);
   /// What went out and in so far.
   OffloadCounts offload_counts() const;
 

@@ -166,12 +166,12 @@ LayerViews LayerStack::ViewsOf(size_t layer, const SpanTable& spans, Keep keep) 
   LayerViews views;
   for (size_t i = 0; i < kept_tensors_.size(); ++i) {
     const KeptTensor& kept = kept_tensors_[i];
-    const bool stays = StaysOfAll(kept.stays), shared = offload_ != nullptr || !stays;
+    const bool stays = StaysOfAll(kept.stays);
     if (kept.in_parts && (!stays || keep == Keep::kNothing)) {
       views.emplace_back();
       continue;
     }
-    Buffer& buffer = saved_[shared ? 0 : layer][i];
+    Buffer& buffer = saved_[!stays ? 0 : offload_ != nullptr ? LaneOf(layer) : layer][i];
     const int64_t rows = kept.chunk > 0 ? CountScanChunks(spans, kept.chunk) : spans.starts.back();
     const std::vector<int64_t> shape =
         kept.tokens_last ? std::vector<int64_t>{kept.width, rows} : std::vector<int64_t>{rows, kept.width};
@@ -188,18 +188,21 @@ std::vector<at::Tensor> LayerStack::WhatStays(const LayerViews& views) const {
   return tensors;
 }
 
-void LayerStack::PutAway(size_t layer, const LayerViews& views) {
-  if (offload_ == nullptr || layer + 1 == saved_.size()) return;
-  if (layer == 0) offload_->Clear();  // what a pass left that did not come to its end
-  for (const at::Tensor& tensor : WhatStays(views)) offload_->Push(tensor);
+size_t LayerStack::LaneOf(size_t layer) const {
+  return layer % static_cast<size_t>(offload_->lanes());
 }
 
-LayerViews LayerStack::BringBack(size_t layer, const SpanTable& spans) {
-  LayerViews views = ViewsOf(layer, spans, Keep::kForBackward);
-  if (offload_ == nullptr || layer + 1 == saved_.size()) return views;
-  std::vector<at::Tensor> tensors = WhatStays(views);
-  for (size_t i = tensors.size(); i-- > 0;) offload_->Pop(tensors[i]);
-  return views;
+bool LayerStack::IsOffloaded(size_t layer) const {
+  return offload_ != nullptr && layer + static_cast<size_t>(offload_->lanes()) < saved_.size();
+}
+
+void LayerStack::PutAway(size_t layer, const LayerViews& views) {
+  if (IsOffloaded(layer)) offload_->Push(WhatStays(views), static_cast<int64_t>(LaneOf(layer)));
+}
+
+void LayerStack::StartBringingBack(size_t layer, const SpanTable& spans) {
+  if (!IsOffloaded(layer) || layer + 1 < lowest_part_) return;
+  offload_->Pop(WhatStays(ViewsOf(layer, spans, Keep::kForBackward)), static_cast<int64_t>(LaneOf(layer)));
 }
 
 void LayerStack::Check(const BodyInput& input) const {
@@ -226,9 +229,11 @@ void LayerStack::Backward(const BodyInput& input, const at::Tensor& d_hidden_nd)
 
 at::Tensor LayerStack::RunForward(LayerPass& pass, const SpanTable& spans, Keep keep) {
   kept_.reset();
+  if (offload_ != nullptr) offload_->Clear();  // what a pass left that did not come to its end
   Residual residual{.stream_nd = ViewsOf(0, spans, keep)[0]};
   pass.Embed(residual.stream_nd);
   for (size_t i = 0; i < saved_.size(); ++i) {
+    if (offload_ != nullptr && keep == Keep::kForBackward) offload_->Await(static_cast<int64_t>(LaneOf(i)));
     LayerViews views = ViewsOf(keep == Keep::kForBackward ? i : 0, spans, keep);
     pass.Forward(i, views, residual);
     if (keep == Keep::kForBackward) PutAway(i, views);
@@ -242,7 +247,13 @@ void LayerStack::RunBackward(LayerPass& pass, const SpanTable& spans, const at::
   for (size_t i = saved_.size(); i-- > 0;) {
     const size_t part = i + 1;
     if (part < lowest_part_) return;
-    LayerViews views = BringBack(i, spans);
+    if (offload_ != nullptr) {
+      // The lane of the layer above is free now: that of the next one that is not in its lane yet.
+      const auto lanes = static_cast<size_t>(offload_->lanes());
+      if (i + 1 >= lanes) StartBringingBack(i + 1 - lanes, spans);
+      offload_->Await(static_cast<int64_t>(LaneOf(i)));
+    }
+    LayerViews views = ViewsOf(i, spans, Keep::kForBackward);
     pass.ForwardAgain(i, views);
     pass.Backward(i, views, /*below=*/lowest_part_ < part);
     PartDone(part);

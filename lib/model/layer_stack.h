@@ -135,19 +135,22 @@ class LayerStack : public Body {
   void AddEmbeddingPart(const EmbeddingTuning& tuning);
   /// Says which parameters the GEMMs alone read: matrices of layers, adapters, a head of its own.
   void MarkProducts();
-  /// With recomputation layers share the buffers of what does not stay, and with offload all.
+  /// With recomputation layers share the buffers of what does not stay; with offload they take turns with
+  /// those of as many layers as the stack has lanes.
   /// \param keep whether a backward pass follows
   LayerViews ViewsOf(size_t layer, const SpanTable& spans, Keep keep);
   /// Whether each layer has its own; the last one's stays in any case.
   bool StaysOfAll(Stays stays) const;
   /// What of a layer's views is there until the backward pass.
   std::vector<at::Tensor> WhatStays(const LayerViews& views) const;
-  /// With offload: offloads what stays of a layer, once its forward pass is over and before the next one's.
-  /// The last layer's stays.
+  /// With offload: whose turn a layer has. Of the stack.
+  size_t LaneOf(size_t layer) const;
+  /// Whether what a layer keeps is offloaded: that of the last layers, one a lane, stays.
+  bool IsOffloaded(size_t layer) const;
+  /// Offloads it, once the layer's forward pass is over and before the next one's.
   void PutAway(size_t layer, const LayerViews& views);
-  /// Brings it back, from the layer before the last to the first.
-  /// \returns the layer's views
-  LayerViews BringBack(size_t layer, const SpanTable& spans);
+  /// Queues what brings it back, from the last of these layers to the first.
+  void StartBringingBack(size_t layer, const SpanTable& spans);
   /// Runs the layers backward, down to the lowest part that is trained.
   void RunBackward(LayerPass& pass, const SpanTable& spans, const at::Tensor& d_hidden_nd);
   /// Reports to the listener which segments were complete with the part of that number.

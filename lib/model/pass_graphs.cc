@@ -14,6 +14,7 @@
 
 #include "lib/base/elapsed.h"
 #include "lib/base/error.h"
+#include "lib/base/host_timeline.h"
 #include "lib/base/log.h"
 #include "lib/base/profile_scope.h"
 #include "lib/base/units.h"
@@ -56,6 +57,14 @@ std::vector<int32_t> HeadRows(const at::Tensor& labels_n, int64_t count) {
   return rows;
 }
 
+int64_t GemmOperations(const HostTimeline& timeline) {
+  int64_t operations = 0;
+  for (const HostTotals& totals : timeline.totals()) {
+    if (totals.part == ProfilePart::kGemm) operations += totals.operations;
+  }
+  return operations;
+}
+
 /// Lack of memory is for who makes micro-batches smaller.
 [[noreturn]] void RefuseToGoOn(const std::exception& exception) {
   if (dynamic_cast<const c10::OutOfMemoryError*>(&exception) != nullptr) throw;
@@ -72,6 +81,7 @@ struct PassGraphs::Entry {
   std::unique_ptr<DeviceGraph> graph;
   std::vector<bool> unwritten_after;  ///< as the passes leave it
   at::Tensor losses;                  ///< fp64 [3], the graph's: LossSum::on_device
+  int64_t gemm_operations = 0;        ///< floating-point operations of its GEMMs
 };
 
 PassGraphs::PassGraphs(Body* body, std::unique_ptr<GraphRecorder> recorder,
@@ -103,11 +113,7 @@ bool PassGraphs::Serves(const ModelInput& input) const {
   if (input.weights_n.defined() || input.continues || input.staged) return false;
   const LoraAdapters* adapters = body_->parameters().adapters();
   if (adapters != nullptr && adapters->options().dropout > 0) return false;
-  if (input.before_last_backward && body_->tells_gradients_done()) return false;
-  const SpanDependence dependence = body_->DependenceOn(input.span_starts);
-  // Tables of spans that differ are hardly seen twice.
-  return dependence == SpanDependence::kNumber ||
-         (dependence == SpanDependence::kTable && SpanTable(input.span_starts).all_equal());
+  return !input.before_last_backward || !body_->tells_gradients_done();
 }
 
 std::optional<PassGraphs::Shape> PassGraphs::ShapeOf(const ModelInput& input, int64_t num_labels) const {
@@ -120,7 +126,11 @@ std::optional<PassGraphs::Shape> PassGraphs::ShapeOf(const ModelInput& input, in
     shape.starts.push_back(filled);
   }
   const SpanDependence dependence = body_->DependenceOn(shape.starts);
-  if (dependence == SpanDependence::kHost) return std::nullopt;
+  // Tables of spans that differ are hardly seen twice.
+  if (dependence == SpanDependence::kHost ||
+      (dependence == SpanDependence::kTable && !SpanTable(input.span_starts).all_equal())) {
+    return std::nullopt;
+  }
   shape.spans = std::ssize(shape.starts) - 1;
   shape.longest = SpanTable(shape.starts).longest();
   if (dependence == SpanDependence::kTable) return shape;
@@ -222,10 +232,16 @@ LossSum PassGraphs::QueueTimed(const ModelInput& filled, const Shape& shape, con
 }
 
 bool PassGraphs::Record(const ModelInput& filled, const Shape& shape, const Passes& passes, Entry* entry) {
+  const ProfileScope scope("record_graph", ProfilePart::kOther);
   const auto start = std::chrono::steady_clock::now();
   GradientBuffer& gradients = body_->parameters().gradient_buffer();
   try {
-    entry->graph = recorder_->Record([&] { entry->losses = Queue(filled, shape, passes).on_device; });
+    HostTimeline pieces(&SteadyNanoseconds, /*most_events=*/0);
+    entry->graph = recorder_->Record([&] {
+      const ProfiledThread of_the_graph(&pieces);
+      entry->losses = Queue(filled, shape, passes).on_device;
+    });
+    entry->gemm_operations = GemmOperations(pieces);
     entry->unwritten_after = gradients.Unwritten();
     ++counts_.recorded;
   } catch (const std::exception& exception) {
@@ -272,6 +288,8 @@ std::optional<LossSum> PassGraphs::Run(const ModelInput& input, const GradientSc
   }
   const ProfileScope scope("launch_graph", ProfilePart::kOther);
   entry->graph->Launch();
+  // Its GEMMs are done by the device alone: what they do counts, in no time of the host.
+  { const ProfileScope gemms("matmul of graphs", ProfilePart::kGemm, entry->gemm_operations); }
   ++counts_.launched;
   body_->parameters().gradient_buffer().set_unwritten(entry->unwritten_after);
   LossSum sum;

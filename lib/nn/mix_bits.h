@@ -1,4 +1,4 @@
-/// The mixing of lib/base/rng.h as functions that kernels of every instruction set and a GPU share. Torch-free.
+/// The mixing of lib/base/rng.h, shared by kernels of every instruction set and of a GPU. Torch-free.
 #pragma once
 
 #include <cstdint>

@@ -4,36 +4,47 @@
 
 #include "lib/base/error.h"
 #include "lib/base/log.h"
+#include "lib/spec/family.h"
 
 namespace trainwright {
+namespace {
 
-std::string WhyNoGraphs(const ResolvedRun& run, const Objective& objective, LanguageModel& model) {
+[[noreturn]] void Refuse(const std::string& reason) {
+  throw Error(ErrorCode::kUsage, "--compile graph", "cannot be, because " + reason, "",
+              "leave it out, or use --compile auto");
+}
+
+}  // namespace
+
+std::string WhyNoGraphs(const ResolvedRun& run, const Objective& objective) {
   const FineTuning& tuning = run.plan.tuning;
   if (tuning.frozen_format != WeightFormat::kPlain) return "the base weights are quantised (--quant)";
   if (tuning.lora && tuning.lora->dropout > 0)
     return "adapters drop other elements at every step (--lora-dropout)";
   if (run.compute.offload.any()) return "the host moves tensors while passes run (--offload)";
-  if (!model.parameters().gradient_buffer().is_whole()) return "gradients are divided among ranks (--zero)";
+  if (run.plan.gives_gradients_away()) return "gradients are divided among ranks (--zero)";
   if (run.plan.ranks > 1 && run.plan.accum == 1 && run.plan.max_batch_tokens == 0) {
     return "ranks exchange gradients during the only micro-batch of a step (--accum 1)";
   }
   if (!objective.takes_label_passes()) {
     return "the objective " + run.plan.objective + " has passes of its own (--objective)";
   }
-  if (model.body().carries_state()) return "the host lays out the scans of a recurrence";
+  if (FamilyOf(run.model.config).carries_state()) return "the host lays out the scans of a recurrence";
   return "";
+}
+
+void RequireCompile(const ResolvedRun& run, const Objective& objective) {
+  if (run.compute.compile != CompileMode::kGraph || run.compute.device.is_cpu()) return;
+  if (const std::string reason = WhyNoGraphs(run, objective); !reason.empty()) Refuse(reason);
 }
 
 void ChooseCompile(CompileMode mode, const Objective& objective, std::unique_ptr<GraphRecorder> recorder,
                    LanguageModel* model, ResolvedRun* run) {
   if (mode == CompileMode::kOff || run->compute.device.is_cpu()) return;
-  std::string reason = WhyNoGraphs(*run, objective, *model);
+  std::string reason = WhyNoGraphs(*run, objective);
   if (reason.empty() && recorder == nullptr) reason = "the CUDA plugin has no part for graphs";
   if (!reason.empty()) {
-    if (mode == CompileMode::kGraph) {
-      throw Error(ErrorCode::kUsage, "--compile graph", "cannot be, because " + reason, "",
-                  "leave it out, or use --compile auto");
-    }
+    if (mode == CompileMode::kGraph) Refuse(reason);
     return LogInfo("compile off, because " + reason);
   }
   const GraphUse use = mode == CompileMode::kGraph ? GraphUse::kRequired : GraphUse::kWhereLaunchesBound;

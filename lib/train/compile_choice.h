@@ -12,7 +12,11 @@
 namespace trainwright {
 
 /// Why the passes of a run cannot be repeated as graphs, to follow "because"; empty: they can.
-std::string WhyNoGraphs(const ResolvedRun& run, const Objective& objective, LanguageModel& model);
+std::string WhyNoGraphs(const ResolvedRun& run, const Objective& objective);
+
+/// Before anything of the run is made.
+/// \throws Error{kUsage} where its mode is kGraph and it cannot be
+void RequireCompile(const ResolvedRun& run, const Objective& objective);
 
 /// Makes the model repeat its passes as graphs where the mode asks for it and the run can, and says where it
 /// cannot. To be called after all else that chooses how passes run. Nothing on a CPU.

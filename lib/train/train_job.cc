@@ -1,4 +1,6 @@
 #include "lib/train/train_job.h"
+#include "lib/train/compile_choice.h"
+#include "lib/train/plan_objective.h"
 
 #include <algorithm>
 #include <exception>
@@ -309,6 +311,7 @@ class TrainJob {
   }
 
   int Start(nlohmann::ordered_json* summary) {
+    RequireCompile(run_, *ObjectiveOf(run_.plan, context_.objectives));
     if (OnlyTells(settings_)) {
       log_.Announce(run_.opening_reasons);
       for (const std::string& trap : TrapsOf(settings_, run_, context_.preset_batch, context_.preset_accum)) {
@@ -329,6 +332,7 @@ class TrainJob {
   }
 
   int Resume(nlohmann::ordered_json* summary) {
+    RequireCompile(run_, *ObjectiveOf(run_.plan, context_.objectives));
     const ResumePoint& resume = *run_.resume;
     if (OnlyTells(settings_)) {
       RestoreData();

@@ -31,15 +31,17 @@ TEST_P(OffloadStoreTest, PartsComeBackInAnyOrderAndMayBeOverwritten) {
   const auto store = MakeOffloadStore(device_, folder_.path(), 4000);
   const at::Tensor numbers = at::arange(1000, at::kFloat).to(device_);
   const auto part = [&](int64_t begin, int64_t end) { return numbers.narrow(0, begin, end - begin); };
-  store->Write(4 * 700, part(700, 1000));
-  store->Write(0, part(300, 1000));  // of other contents, then the right ones
-  store->Write(0, part(0, 300));
-  store->Write(4 * 300, part(300, 700));
+  store->Write(4 * 700, part(700, 1000), 0);
+  store->Write(0, part(300, 1000), 0);  // of other contents, then the right ones
+  store->Write(0, part(0, 300), 0);
+  store->Write(4 * 300, part(300, 700), 0);
   at::Tensor whole = at::empty_like(numbers), middle = at::empty_like(part(250, 750));
-  store->Read(4 * 250, middle);
+  store->Read(4 * 250, middle, 0);
+  store->Await(0);
   EXPECT_TRUE(at::equal(middle, part(250, 750)));
-  store->Write(4 * 700, part(700, 1000));
-  store->Read(0, whole);
+  store->Write(4 * 700, part(700, 1000), 0);
+  store->Read(0, whole, 0);
+  store->Await(0);
   EXPECT_TRUE(at::equal(whole, numbers));
   EXPECT_EQ(store->counts().in_bytes, 2000 + 4000);
 }

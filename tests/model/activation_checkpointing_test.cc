@@ -112,7 +112,7 @@ TEST_P(CheckpointedModelTest, APassThatEndedEarlyLeavesNothingForTheNext) {
   const auto gradients = [&](OffloadStack* offload, bool disturbed) {
     const auto model = LivelyModel(config, test::kFp32Numerics);
     model->set_offload(offload);
-    if (disturbed) offload->Push(at::Tensor(model->parameters().values()));
+    if (disturbed) offload->Push({at::Tensor(model->parameters().values())}, 0);
     model->parameters().ZeroGradients();
     model->LossAndGradients(input, 1.0);
     return model->parameters().gradients().clone();

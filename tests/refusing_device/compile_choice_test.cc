@@ -23,11 +23,11 @@ class CompileChoiceTest : public testing::Test {
   CompileChoiceTest() {
     run_.compute.device = kRefusingDevice;
     run_.plan = test::TinyPlan();
+    run_.model.config = test::TinyModel();
   }
   /// A model of the run.
   LanguageModel& Model() {
-    const ModelConfig config = test::TinyModel();
-    model_ = MakeModel(test::Families(), config, run_.plan.precision, kRefusingDevice, 1,
+    model_ = MakeModel(test::Families(), run_.model.config, run_.plan.precision, kRefusingDevice, 1,
                        AttentionBackend::kAuto, run_.plan.tuning);
     return *model_;
   }
@@ -49,6 +49,8 @@ class CompileChoiceTest : public testing::Test {
       EXPECT_EQ(error.code(), ErrorCode::kUsage);
       EXPECT_THAT(error.what(), HasSubstr(reason));
     }
+    run_.compute.compile = CompileMode::kGraph;
+    EXPECT_THROW(RequireCompile(run_, *ObjectiveOf(run_.plan, BuiltInObjectives())), Error);
   }
 
   ResolvedRun run_;

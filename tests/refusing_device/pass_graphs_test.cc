@@ -18,6 +18,8 @@
 #include <vector>
 
 #include "lib/base/error.h"
+#include "lib/base/host_timeline.h"
+#include "lib/base/profile_scope.h"
 #include "tests/model/inputs.h"
 #include "tests/refusing_device/device_run.h"
 #include "tests/support/print_precision.h"
@@ -115,6 +117,20 @@ TEST_P(PassGraphsTest, NobodyWaitsAndAMicroBatchIsOneLaunch) {
   EXPECT_THAT(CountsOfDevice().waits, testing::IsEmpty());
   EXPECT_EQ(CountsOfDevice().graphs, after.launched - before.launched);
   EXPECT_EQ(after.launched + after.queued, before.launched + before.queued + 6);
+}
+
+TEST_P(PassGraphsChangesTest, AProfileCountsTheirGemmsAsItCountsThoseOfKernels) {
+  DeviceRun &graphs = Graphed(Setup()), &kernels = Graphed(Setup(), WithoutRoom());
+  const auto operations = [](DeviceRun& run) {
+    Step(run);
+    HostTimeline timeline;
+    const ProfiledThread profiled(&timeline);
+    Step(run);
+    return test::GemmOperations(timeline);
+  };
+  const int64_t of_graphs = operations(graphs);
+  EXPECT_GT(graphs.model->graph_counts()->launched, 0);
+  EXPECT_EQ(of_graphs, operations(kernels));
 }
 
 TEST_P(PassGraphsChangesTest, AreRecordedAnewWhereThePassesMemoryHasGrown) {

@@ -26,11 +26,7 @@ int64_t GemmOperations(const ModelConfig& config, at::Device device) {
   HostTimeline timeline;
   const ProfiledThread thread(&timeline);
   model->LossAndGradients(test::RandomInput(config, {16, 8, 16}), 1.0);
-  int64_t operations = 0;
-  for (const HostTotals& totals : timeline.totals()) {
-    if (totals.part == ProfilePart::kGemm) operations += totals.operations;
-  }
-  return operations;
+  return test::GemmOperations(timeline);
 }
 
 std::vector<NamedModel> ModelsOfAllEpilogues() {

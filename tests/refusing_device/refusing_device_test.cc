@@ -8,12 +8,14 @@
 #include <ATen/ops/from_blob.h>
 #include <ATen/ops/mm.h>
 #include <ATen/ops/ones.h>
+#include <c10/core/StreamGuard.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <cstdio>
 
+#include "lib/device/copy_lanes.h"
 #include "lib/device/device_sync.h"
 #include "lib/device/upload.h"
 
@@ -135,6 +137,62 @@ TEST_F(RefusingDeviceTest, PinnedMemoryThatChangesUnderACopyIsAViolation) {
   from.fill_(3);
   WaitFor(kRefusingDevice);
   EXPECT_EQ(CountsOfDevice().violations.size(), 1u);
+}
+
+class SideStreamTest : public RefusingDeviceTest {
+ protected:
+  /// Queues a copy of a tensor of the device to pinned memory beside what the device computes.
+  static void Queue(CopyLanes& lanes, const at::Tensor& from, const at::Tensor& to) {
+    lanes.Queue(0, {from}, [&] { to.copy_(from, /*non_blocking=*/true); });
+  }
+  at::Tensor device_ = OnDevice(Numbers(5)), pinned_ = Pinned(5);
+};
+
+TEST_F(SideStreamTest, ACopyThatIsAwaitedHasWhatWasThereWhenItWasQueued) {
+  CopyLanes lanes(kRefusingDevice, 1);
+  Queue(lanes, device_, pinned_);
+  lanes.Await(0);
+  device_.zero_();
+  WaitFor(kRefusingDevice);
+  EXPECT_TRUE(pinned_.equal(Numbers(5)));
+  EXPECT_THAT(CountsOfDevice().violations, IsEmpty());
+}
+
+TEST_F(SideStreamTest, ACopyThatIsNotAwaitedIsDoneAsLateAsItMay) {
+  CopyLanes lanes(kRefusingDevice, 1);
+  Queue(lanes, device_, pinned_);
+  device_.zero_();
+  WaitFor(kRefusingDevice);
+  EXPECT_TRUE(pinned_.equal(Numbers(5).zero_()));
+}
+
+TEST_F(SideStreamTest, ACopyThatDoesNotWaitForTheKernelsBeforeItIsAViolation) {
+  device_.zero_();
+  {
+    const c10::StreamGuard guard(UploadStream(kRefusingDevice));
+    pinned_.copy_(device_, /*non_blocking=*/true);
+  }
+  WaitFor(kRefusingDevice);
+  EXPECT_EQ(CountsOfDevice().violations.size(), 1u);
+}
+
+TEST_F(SideStreamTest, MemoryThatGoesWhileItIsCopiedUnrecordedIsAViolation) {
+  {
+    const at::Tensor passing = OnDevice(Numbers(5));
+    CopyLanes lanes(kRefusingDevice, 1);
+    lanes.Queue(0, {}, [&] { pinned_.copy_(passing, /*non_blocking=*/true); });
+  }
+  EXPECT_EQ(CountsOfDevice().violations.size(), 1u);
+  WaitFor(kRefusingDevice);
+}
+
+TEST_F(SideStreamTest, AnUploadDoesNotWaitForTheKernelsBeforeItAndIsThereForThoseAfterIt) {
+  device_.mul_(2);
+  const at::Tensor uploaded = Upload(Numbers(5), kRefusingDevice);
+  device_.add_(uploaded);
+  EXPECT_TRUE(device_.cpu().equal(Numbers(5).mul(3)));
+  EXPECT_THAT(CountsOfDevice().violations, IsEmpty());
+  EXPECT_EQ(CountsOfDevice().copies, 1);
 }
 
 TEST_F(RefusingDeviceTest, WaitsCanBeRefused) {

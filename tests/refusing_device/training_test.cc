@@ -154,6 +154,9 @@ std::vector<NamedSetup> Setups() {
       add(name + "_least_recomputed", model).checkpointing = ActivationCheckpointing::kLeast;
     }
     add(name + "_offloaded", model).offload = {.activations = true, .gradients = true};
+    DeviceRunSetup& deep = add(name + "_deep_offloaded", model);
+    deep.model.num_layers = 7;
+    deep.offload = {.activations = true, .gradients = true};
   }
   add("llama_partly_recomputed", llama).checkpointing = ActivationCheckpointing::kSelective;
   DeviceRunSetup& quantized = add("llama_nf4", llama);

@@ -118,7 +118,7 @@ at::Tensor GradientBuffer::View(int64_t offset, int64_t size) {
   TRAINWRIGHT_CHECK(offset + size <= segment.end);
   if (given_away_) return Take(index).narrow(0, offset - segment.begin, size);
   BringIn(index);
-  return buffer_.narrow(0, offset - segment.begin, size);
+  return WindowOf(segment, window_).narrow(0, offset - segment.begin, size);
 }
 
 at::Tensor& GradientBuffer::Take(size_t segment) {
@@ -167,24 +167,45 @@ void GradientBuffer::CopyTo(int64_t begin, at::Tensor out) {
   }
 }
 
+at::Tensor GradientBuffer::WindowOf(const Segment& segment, int64_t window) {
+  return buffer_.narrow(0, window * largest_segment(), segment.end - segment.begin);
+}
+
 void GradientBuffer::BringIn(size_t index) {
   Allocate();
   if (in_window_ == index) return;
   PutAway();
+  window_ = (window_ + 1) % store_->lanes();
+  store_->Await(window_);
   const Segment& segment = segments_[index];
-  at::Tensor window = WindowOf(segment);
-  if (segment.written) {
-    store_->Read(segment.begin * kElementBytes, window);
-  } else {
-    window.zero_();
+  if (in_next_window_ != index) {
+    at::Tensor window = WindowOf(segment, window_);
+    if (segment.written) {
+      store_->Read(segment.begin * kElementBytes, window, window_);
+      store_->Await(window_);
+    } else {
+      window.zero_();
+    }
   }
   in_window_ = index;
+  ReadAhead(index, last_in_window_ && *last_in_window_ > index);
+  last_in_window_ = index;
+}
+
+void GradientBuffer::ReadAhead(size_t index, bool descending) {
+  in_next_window_.reset();
+  if (store_->lanes() < 2 || (descending ? index == 0 : index + 1 == segments_.size())) return;
+  const size_t next = descending ? index - 1 : index + 1;
+  if (!segments_[next].written) return;
+  const int64_t window = (window_ + 1) % store_->lanes();
+  store_->Read(segments_[next].begin * kElementBytes, WindowOf(segments_[next], window), window);
+  in_next_window_ = next;
 }
 
 void GradientBuffer::PutAway() {
   if (!in_window_) return;
   Segment& segment = segments_[*in_window_];
-  store_->Write(segment.begin * kElementBytes, WindowOf(segment));
+  store_->Write(segment.begin * kElementBytes, WindowOf(segment, window_), window_);
   segment.written = true;
   in_window_.reset();
 }
@@ -202,6 +223,8 @@ void GradientBuffer::Zero() {
   }
   for (size_t i = 0; i < taken_.size(); ++i) Release(i);
   in_window_.reset();
+  in_next_window_.reset();
+  last_in_window_.reset();
   for (Segment& segment : segments_) segment.written = false;
 }
 
@@ -211,7 +234,7 @@ void GradientBuffer::ForEachPart(const std::function<void(int64_t, at::Tensor&)>
   PutAway();
   for (size_t i = 0; i < segments_.size(); ++i) {
     BringIn(i);
-    at::Tensor window = WindowOf(segments_[i]);
+    at::Tensor window = WindowOf(segments_[i], window_);
     in_window_.reset();  // what the visitor changes is not stored
     visit(segments_[i].begin, window);
   }
@@ -230,7 +253,7 @@ int64_t GradientBuffer::largest_segment() const {
 int64_t GradientBuffer::memory_bytes() const {
   if (is_whole()) return size_bytes();
   const int64_t largest_bytes = largest_segment() * kElementBytes;
-  return given_away_ ? std::max(taken_bytes_, largest_bytes) : largest_bytes;
+  return given_away_ ? std::max(taken_bytes_, largest_bytes) : store_->lanes() * largest_bytes;
 }
 
 }  // namespace trainwright

@@ -1,10 +1,11 @@
 /// The fp32 gradients of a model's trained parameters, in memory all at once or a segment at a time.
 ///
 /// Parameters of one layer are a segment, and the backward pass works on one layer after the other.
-/// Offloaded, the memory of the largest segment serves all: whoever asks for a segment's gradients brings
-/// them in and offloads those of the segment before. The numbers are the same bit for bit. Sharded, a
-/// segment has memory from when it is first asked for until it is released, and is zero before and after:
-/// whoever releases it has taken its gradients elsewhere.
+/// Offloaded, a window as large as the largest segment serves all: whoever asks for a segment's gradients
+/// brings them in and offloads those of the segment before. On a GPU two windows take turns, so that the
+/// copies of one pass beside the work on the other. The numbers are the same bit for bit. Sharded, a segment
+/// has memory from when it is first asked for until it is released, and is zero before and after: whoever
+/// releases it has taken its gradients elsewhere.
 ///
 /// On another device than a CPU, where a pass over memory costs what a GEMM over it does, gradients of
 /// matrices that are all in memory are zeroed only where that is needed: a GEMM that puts all of one at
@@ -95,10 +96,13 @@ class GradientBuffer {
   void ForUnwritten(int64_t begin, int64_t end, const Function& function);
   /// Sharded: the segment's memory.
   at::Tensor& Take(size_t segment);
-  at::Tensor WindowOf(const Segment& segment) { return buffer_.narrow(0, 0, segment.end - segment.begin); }
-  /// Makes a segment the one in the window.
+  /// Offloaded: the segment's part of a window.
+  at::Tensor WindowOf(const Segment& segment, int64_t window);
+  /// Makes a segment the one in the present window, which becomes the next one, and begins to read the
+  /// segment that comes after it in the direction of the last two into another window.
   void BringIn(size_t index);
-  /// Stores the segment in the window if there is one.
+  void ReadAhead(size_t index, bool descending);
+  /// Stores the segment in the present window if there is one.
   void PutAway();
 
   std::vector<Segment> segments_;
@@ -107,7 +111,8 @@ class GradientBuffer {
   at::TensorOptions options_;
   std::unique_ptr<OffloadStore> store_;
   at::Tensor buffer_;
-  std::optional<size_t> in_window_;
+  int64_t window_ = 0;  ///< offloaded: the present one of as many as the store has lanes
+  std::optional<size_t> in_window_, in_next_window_, last_in_window_;
   bool given_away_ = false;
   std::vector<at::Tensor> taken_, free_;  ///< sharded: memory of each segment, or undefined; and released
   int64_t taken_bytes_ = 0;               ///< of both

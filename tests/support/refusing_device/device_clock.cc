@@ -6,6 +6,7 @@
 #include <cstring>
 #include <functional>
 #include <list>
+#include <memory>
 #include <mutex>
 #include <string_view>
 #include <utility>
@@ -13,6 +14,7 @@
 
 #include "tests/support/refusing_device/recorded_work.h"
 #include "tests/support/refusing_device/refusing_device.h"
+#include "tests/support/refusing_device/side_streams.h"
 
 namespace trainwright::test {
 namespace {
@@ -42,10 +44,7 @@ class Clock {
   DeviceCounts counts;
   int refusing = 0;
 
-  void Add(Queued copy) {
-    ++counts.copies;
-    queued_.push_back(std::move(copy));
-  }
+  void Add(Queued copy) { queued_.push_back(std::move(copy)); }
   /// Ends the copies that `ends` says, in their order.
   template <typename Predicate>
   void End(const Predicate& ends) {
@@ -84,6 +83,7 @@ Clock& TheClock() {
 }  // namespace
 
 void CountKernel() {
+  NoteKernel();
   if (IsRepeating()) return;
   const std::lock_guard lock(TheClock().mutex);
   ++TheClock().counts.kernels;
@@ -92,6 +92,11 @@ void CountKernel() {
 void CountGraph() {
   const std::lock_guard lock(TheClock().mutex);
   ++TheClock().counts.graphs;
+}
+
+void NoteViolation(const std::string& what) {
+  const std::lock_guard lock(TheClock().mutex);
+  TheClock().counts.violations.push_back(what);
 }
 
 void CountDeviceBytes(int64_t more) {
@@ -103,6 +108,7 @@ void CountDeviceBytes(int64_t more) {
 
 void Wait(const std::string& cause) {
   RefuseToRecord(cause);
+  FinishSideStreams();
   Clock& clock = TheClock();
   const std::lock_guard lock(clock.mutex);
   ++clock.counts.waits[cause];
@@ -110,8 +116,69 @@ void Wait(const std::string& cause) {
   TORCH_CHECK(clock.refusing == 0, "the host waits for the device: ", cause);
 }
 
+namespace {
+
+/// What a side stream does when it comes to it; pinned memory that was freed by then holds what it held.
+struct SideCopy {
+  void* pinned;
+  void* kernel_memory;
+  size_t size;
+  bool to_pinned;
+  std::vector<char> kept = {};
+  bool freed = false;
+
+  void Run() const;
+};
+
+/// Of this thread.
+std::list<std::weak_ptr<SideCopy>>& SideCopies() {
+  static thread_local std::list<std::weak_ptr<SideCopy>> copies;
+  return copies;
+}
+
+void QueueSideCopy(void* pinned, void* kernel_memory, size_t size, bool to_pinned) {
+  const auto copy = std::make_shared<SideCopy>(SideCopy{pinned, kernel_memory, size, to_pinned});
+  SideCopies().remove_if([](const auto& old) { return old.expired(); });
+  SideCopies().push_back(copy);
+  QueueOnSideStream(kernel_memory, size, [copy] { copy->Run(); });
+}
+
+void ToPinnedNow(void* pinned, const void* kernel_memory, size_t size);
+void FromPinnedNow(void* kernel_memory, const void* pinned, size_t size);
+
+void SideCopy::Run() const {
+  if (freed) {
+    if (!to_pinned) std::memcpy(kernel_memory, kept.data(), size);
+  } else if (to_pinned) {
+    ToPinnedNow(pinned, kernel_memory, size);
+  } else {
+    FromPinnedNow(kernel_memory, pinned, size);
+  }
+}
+
+void BeginCopy(const std::string& what) {
+  RefuseToRecord(what);
+  const std::lock_guard lock(TheClock().mutex);
+  ++TheClock().counts.copies;
+}
+
+}  // namespace
+
 void CopyToPinned(void* pinned, const void* kernel_memory, size_t size) {
-  RefuseToRecord("a copy to the host");
+  BeginCopy("a copy to the host");
+  if (IsOnSideStream()) return QueueSideCopy(pinned, const_cast<void*>(kernel_memory), size, true);
+  ToPinnedNow(pinned, kernel_memory, size);
+}
+
+void CopyFromPinned(void* kernel_memory, const void* pinned, size_t size) {
+  BeginCopy("a copy from the host");
+  if (IsOnSideStream()) return QueueSideCopy(const_cast<void*>(pinned), kernel_memory, size, false);
+  FromPinnedNow(kernel_memory, pinned, size);
+}
+
+namespace {
+
+void ToPinnedNow(void* pinned, const void* kernel_memory, size_t size) {
   const std::lock_guard lock(TheClock().mutex);
   TheClock().EndThoseOf(pinned, size);
   const auto* bytes = static_cast<const char*>(kernel_memory);
@@ -120,8 +187,7 @@ void CopyToPinned(void* pinned, const void* kernel_memory, size_t size) {
   TheClock().Add(std::move(copy));
 }
 
-void CopyFromPinned(void* kernel_memory, const void* pinned, size_t size) {
-  RefuseToRecord("a copy from the host");
+void FromPinnedNow(void* kernel_memory, const void* pinned, size_t size) {
   const std::lock_guard lock(TheClock().mutex);
   TheClock().EndThoseOf(pinned, size);
   std::memcpy(kernel_memory, pinned, size);
@@ -131,7 +197,18 @@ void CopyFromPinned(void* kernel_memory, const void* pinned, size_t size) {
                   .hash = HashOf(pinned, size)});
 }
 
+}  // namespace
+
 void ForgetPinned(const void* pinned, size_t size) {
+  const auto* begin = static_cast<const char*>(pinned);
+  for (const std::weak_ptr<SideCopy>& weak : SideCopies()) {
+    const std::shared_ptr<SideCopy> copy = weak.lock();
+    if (copy == nullptr || copy->freed) continue;
+    const auto* from = static_cast<const char*>(copy->pinned);
+    if (from < begin || from >= begin + size) continue;
+    copy->kept.assign(from, from + copy->size);
+    copy->freed = true;
+  }
   const std::lock_guard lock(TheClock().mutex);
   TheClock().EndThoseOf(pinned, size);
 }

@@ -10,6 +10,7 @@ namespace trainwright::test {
 void CountKernel();
 void CountGraph();
 void CountDeviceBytes(int64_t more);
+void NoteViolation(const std::string& what);
 /// The host waits for all that was queued: what copies brought shows.
 /// \throws c10::Error under WaitsRefused
 void Wait(const std::string& cause);

@@ -1,15 +1,13 @@
-// What torch asks of a kind of device: guards, streams and events, which have nothing to order here, and
-// pinned memory.
+// What torch asks of a kind of device: guards, streams and events, and pinned memory.
 #include <ATen/detail/PrivateUse1HooksInterface.h>
 #include <c10/core/DeviceType.h>
 #include <c10/core/impl/DeviceGuardImplInterface.h>
-
-#include <utility>
 
 #include "tests/support/refusing_device/device_clock.h"
 #include "tests/support/refusing_device/device_memory.h"
 #include "tests/support/refusing_device/pinned_memory.h"
 #include "tests/support/refusing_device/refusing_device.h"
+#include "tests/support/refusing_device/side_streams.h"
 
 namespace trainwright::test {
 namespace {
@@ -23,31 +21,34 @@ class Guard final : public c10::impl::DeviceGuardImplInterface {
   void uncheckedSetDevice(c10::Device) const noexcept override {}
   c10::DeviceIndex deviceCount() const noexcept override { return 1; }
 
-  c10::Stream getStream(c10::Device) const override { return stream_; }
+  c10::Stream getStream(c10::Device) const override { return Stream(PresentStream()); }
   c10::Stream getDefaultStream(c10::Device) const override { return Stream(0); }
-  c10::Stream getStreamFromGlobalPool(c10::Device, bool) const override { return Stream(++streams_); }
-  c10::Stream getNewStream(c10::Device, int) const override { return Stream(++streams_); }
-  c10::Stream exchangeStream(c10::Stream stream) const override { return std::exchange(stream_, stream); }
+  c10::Stream getStreamFromGlobalPool(c10::Device, bool) const override { return Stream(NewStream()); }
+  c10::Stream getNewStream(c10::Device, int) const override { return Stream(NewStream()); }
+  c10::Stream exchangeStream(c10::Stream stream) const override {
+    return Stream(ExchangeStream(stream.id()));
+  }
   bool queryStream(const c10::Stream&) const override { return true; }
   void synchronizeStream(const c10::Stream&) const override { Wait("a stream"); }
   void synchronizeDevice(c10::DeviceIndex) const override { Wait("the device"); }
 
-  void record(void** event, const c10::Stream&, c10::DeviceIndex, c10::EventFlag) const override {
-    static int recorded;
-    *event = &recorded;
+  void record(void** event, const c10::Stream& stream, c10::DeviceIndex, c10::EventFlag) const override {
+    if (*event == nullptr) *event = new StreamEvent;
+    *static_cast<StreamEvent*>(*event) = RecordOn(stream.id());
   }
-  void block(void*, const c10::Stream&) const override {}
+  void destroyEvent(void* event, c10::DeviceIndex) const noexcept override {
+    delete static_cast<StreamEvent*>(event);
+  }
+  void block(void* event, const c10::Stream& stream) const override {
+    if (event != nullptr) BlockOn(*static_cast<StreamEvent*>(event), stream.id());
+  }
   bool queryEvent(void*) const override { return true; }
   void synchronizeEvent(void*) const override { Wait("an event"); }
   double elapsedTime(void*, void*, c10::DeviceIndex) const override { return 0; }
 
  private:
   static c10::Stream Stream(int64_t id) { return c10::Stream(c10::Stream::UNSAFE, kRefusingDevice, id); }
-  static thread_local c10::Stream stream_;
-  static thread_local int64_t streams_;
 };
-thread_local c10::Stream Guard::stream_ = Guard::Stream(0);
-thread_local int64_t Guard::streams_ = 0;
 
 class Hooks final : public at::PrivateUse1HooksInterface {
  public:

@@ -15,6 +15,7 @@
 
 #include "tests/support/refusing_device/device_clock.h"
 #include "tests/support/refusing_device/refusing_device.h"
+#include "tests/support/refusing_device/side_streams.h"
 
 namespace trainwright::test {
 namespace {
@@ -52,17 +53,24 @@ class Arena {
     const size_t at = offset + capacity - RoundUp(std::max(size, kAlignment), kAlignment);
     std::memset(begin_ + kArenaBytes + at, kNanByte, size);
     used_.emplace(at, Used{offset, capacity, size, ++number_});
+    NoteAllocation(begin_ + kArenaBytes + at);
     CountDeviceBytes(static_cast<int64_t>(size));
     return begin_ + at;
   }
 
   void Free(void* address) {
+    NoteFree(KernelAddress(address), SizeOf(address));
     const std::lock_guard lock(mutex_);
     const auto found = used_.find(static_cast<size_t>(static_cast<char*>(address) - begin_));
     CountDeviceBytes(-static_cast<int64_t>(found->second.size));
     std::memset(begin_ + kArenaBytes + found->first, kNanByte, found->second.size);
     free_.emplace(found->second.capacity, found->second.offset);
     used_.erase(found);
+  }
+
+  size_t SizeOf(void* address) {
+    const std::lock_guard lock(mutex_);
+    return used_.at(static_cast<size_t>(static_cast<char*>(address) - begin_)).size;
   }
 
   DeviceMemoryContents Contents() {

@@ -20,6 +20,7 @@
 #include "tests/support/refusing_device/pinned_memory.h"
 #include "tests/support/refusing_device/recorded_work.h"
 #include "tests/support/refusing_device/refusing_device.h"
+#include "tests/support/refusing_device/side_streams.h"
 
 namespace trainwright::test {
 namespace {
@@ -94,6 +95,10 @@ at::Tensor CopyFromAndResize(const at::Tensor& self, const at::Tensor& to) {
   return CopyFrom(self, to, /*non_blocking=*/false);
 }
 
+void RecordStream(at::Tensor& self, c10::Stream stream) {
+  if (self.numel() > 0) NoteUse(KernelAddress(self.const_data_ptr()), stream.id());
+}
+
 at::Scalar Item(const at::Tensor& self) {
   Wait("item");
   HostViews views;
@@ -136,6 +141,7 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
   library.impl("_copy_from", &CopyFrom);
   library.impl("_copy_from_and_resize", &CopyFromAndResize);
   library.impl("_local_scalar_dense", &Item);
+  library.impl("record_stream", &RecordStream);
   library.impl("mm.dtype_out", &Kept<&ProductInWiderType>::Call);
   library.impl("addmm.dtype_out", &Kept<&AddProductInWiderType>::Call);
 }
