@@ -7,9 +7,9 @@ namespace trainwright {
 
 /// \param host a CPU tensor, which may change or go at once
 /// \param pin whether a copy to a GPU goes through pinned memory; else the host waits for it
-/// \returns the same values on `device`: the tensor itself on the CPU; on a GPU a copy that passes beside what
-/// it computes, on a stream of its own (copy_lanes.h), and is there for what is queued on the present stream
-/// from now on
+/// \returns the same values on `device`: the tensor itself on the CPU; on a GPU a copy that passes beside
+/// what it computes, on a stream of its own (copy_lanes.h), and is there for what is queued on the present
+/// stream from now on
 at::Tensor Upload(const at::Tensor& host, at::Device device, bool pin = true);
 
 /// Likewise, of int64 ids, which go to a GPU narrowed and are widened there.
