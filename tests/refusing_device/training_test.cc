@@ -155,6 +155,16 @@ std::vector<NamedSetup> Setups() {
     }
     add(name + "_offloaded", model).offload = {.activations = true, .gradients = true};
   }
+  // The weights' tolerances are those of bf16.
+  for (const auto& [name, model] : std::vector<NamedModel>(families.begin(), families.end() - 1)) {
+    DeviceRunSetup& setup = add(name + "_bf16_stream", model);
+    setup.plan = TinyPlan(Precision::kBf16);
+    setup.kinds.residual = Precision::kBf16;
+    DeviceRunSetup again = setup;
+    again.checkpointing = ActivationCheckpointing::kFull;
+    again.offload = {.activations = true};
+    setups.push_back({name + "_bf16_stream_recomputed", again});
+  }
   add("llama_partly_recomputed", llama).checkpointing = ActivationCheckpointing::kSelective;
   DeviceRunSetup& quantized = add("llama_nf4", llama);
   quantized.plan.tuning = {.lora = LoraOptions{.rank = 2, .alpha = 4}, .frozen_format = WeightFormat::kNf4};
