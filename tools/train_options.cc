@@ -374,6 +374,11 @@ void DefinePrecisionOptions(CLI::App& app, TrainSettings* settings) {
                  "fp16 on a GPU without bf16 (default: no)")
       ->check(CLI::IsMember({"no", "bf16", "fp16", "auto"}))
       ->group("Model");
+  app.add_option("--residual-stream", settings->residual_stream,
+                 "type in which a transformer's residual stream and its gradient are stored. bf16 (with "
+                 "--mixed-precision bf16) halves their memory and traffic, see RESIDUAL STREAM")
+      ->check(CLI::IsMember({"fp32", "bf16"}))
+      ->group("Model");
   app.add_option("--seed", settings->seed,
                  "seed of the initial weights and the order of the data (default: 0)")
       ->group("Model");

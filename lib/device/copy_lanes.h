@@ -1,7 +1,7 @@
 /// Copies between a device and pinned host memory beside what the device computes, on a stream of their own.
 ///
-/// Whoever uses them takes turns with a few sets of tensors, its lanes: while the copies of one lane pass, the
-/// device works on the tensors of another. Events order the two streams; the host waits for neither. Not
+/// Whoever uses them takes turns with a few sets of tensors, its lanes: while the copies of one lane pass,
+/// the device works on the tensors of another. Events order the two streams; the host waits for neither. Not
 /// thread-safe.
 #pragma once
 

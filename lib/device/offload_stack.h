@@ -1,10 +1,10 @@
 /// Tensors that leave the memory of the device that computes and come back in reverse order: what the layers
 /// keep for the backward pass.
 ///
-/// From a GPU they go to pinned host memory, by copies beside what it computes (copy_lanes.h). From a CPU there
-/// is nowhere to go but a disk: they are written to a file without a name. The system keeps what was written
-/// in its page cache while nobody else wants that memory, so the process is smaller at once and the disk is
-/// waited for only where memory is short. Contents come back bit for bit. Not thread-safe.
+/// From a GPU they go to pinned host memory, by copies beside what it computes (copy_lanes.h). From a CPU
+/// there is nowhere to go but a disk: they are written to a file without a name. The system keeps what was
+/// written in its page cache while nobody else wants that memory, so the process is smaller at once and the
+/// disk is waited for only where memory is short. Contents come back bit for bit. Not thread-safe.
 #pragma once
 
 #include <ATen/core/Tensor.h>

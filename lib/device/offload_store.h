@@ -1,8 +1,8 @@
 /// A fixed number of bytes outside the memory of the device that computes, read and written in parts: what is
 /// used seldom, as gradients between two layers' turns.
 ///
-/// Of a GPU it is pinned host memory, and copies pass beside what it computes (copy_lanes.h). Of a CPU it is a
-/// file without a name, as in offload_stack.h. Contents come back bit for bit. Not thread-safe.
+/// Of a GPU it is pinned host memory, and copies pass beside what it computes (copy_lanes.h). Of a CPU it is
+/// a file without a name, as in offload_stack.h. Contents come back bit for bit. Not thread-safe.
 #pragma once
 
 #include <ATen/core/Tensor.h>

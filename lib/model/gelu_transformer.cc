@@ -70,8 +70,10 @@ class GeluTransformer::Pass final : public LayerPass {
   void Embed(at::Tensor& stream_nd) override {
     const Parts& parts = model_.parts_;
     forward_ = model_.NewForwardScratch(input_.num_tokens());
-    trainwright::Embed(model_.Value(parts.tokens), input_.tokens_n, stream_nd);
-    if (parts.positions) AddEmbedding(model_.Value(*parts.positions), input_.positions_n, stream_nd);
+    trainwright::Embed(numerics_, model_.Value(parts.tokens), input_.tokens_n, stream_nd);
+    if (parts.positions) {
+      AddEmbedding(numerics_, model_.Value(*parts.positions), input_.positions_n, stream_nd);
+    }
   }
 
   void Forward(size_t index, LayerViews& kept, Residual& residual) override {

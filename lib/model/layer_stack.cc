@@ -143,6 +143,10 @@ at::Tensor LayerStack::TemporaryFp32(Buffer& buffer, int64_t rows, int64_t colum
   return buffer.Get({rows, columns}, at::kFloat, device_);
 }
 
+at::Tensor LayerStack::TemporaryOfStream(Buffer& buffer, int64_t rows, int64_t columns) {
+  return buffer.Get({rows, columns}, numerics_.residual_storage(), device_);
+}
+
 bool LayerStack::StaysOfAll(Stays stays) const {
   switch (stays) {
     case Stays::kAlways:

@@ -42,8 +42,8 @@ struct KeptTensor {
 /// What a layer keeps, in the order of the family's KeptTensors.
 using LayerViews = std::vector<at::Tensor>;
 
-/// The sum that layers add to: `stream_nd`, fp32 [N, D], and what the last layer added, which the next one's
-/// first norm adds to it.
+/// The sum that layers add to, `stream_nd` [N, D] (its type is Numerics::residual_storage), and what the last
+/// layer added, which the next one's first norm adds to it.
 struct Residual {
   at::Tensor stream_nd;
   at::Tensor update_nd, update_bias;  ///< storage type [N, D], fp32 [D]; undefined where there is none
@@ -97,8 +97,7 @@ class LayerStack : public Body {
 
  protected:
   /// \param config of sizes that are positive
-  /// \param kept what each layer keeps: first its input, fp32 [N, D], where the first layer's stream is
-  /// embedded
+  /// \param kept what each layer keeps: first its input [N, D], where the first layer's stream is embedded
   LayerStack(const ModelConfig& config, const Numerics& numerics, at::Device device,
              std::vector<KeptTensor> kept, const FineTuning& tuning);
   /// Registers the matrix of the logits, or its name as another one of the tied embeddings.
@@ -119,6 +118,8 @@ class LayerStack : public Body {
   at::Tensor Gradient(size_t index) { return parameters_.Gradient(index); }
   at::Tensor Temporary(Buffer& buffer, int64_t rows, int64_t columns);
   at::Tensor TemporaryFp32(Buffer& buffer, int64_t rows, int64_t columns);
+  /// Of the type of the residual stream.
+  at::Tensor TemporaryOfStream(Buffer& buffer, int64_t rows, int64_t columns);
 
   [[noreturn]] static void RefuseConfig(const std::string& field, const std::string& problem);
   /// \throws Error{kUsage} naming the first field that is not positive

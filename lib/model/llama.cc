@@ -109,7 +109,7 @@ class Llama::Pass final : public LayerPass {
 
   void Embed(at::Tensor& stream_nd) override {
     forward_ = model_.NewForwardScratch(input_.num_tokens());
-    trainwright::Embed(model_.Value(model_.embedding_), input_.tokens_n, stream_nd);
+    trainwright::Embed(numerics_, model_.Value(model_.embedding_), input_.tokens_n, stream_nd);
   }
 
   void Forward(size_t index, LayerViews& kept, Residual& residual) override {

@@ -38,6 +38,7 @@ std::unique_ptr<LanguageModel> MakeModel(const ModelFamilies& families, const Mo
                                          Precision precision, at::Device device, std::optional<uint64_t> seed,
                                          const ComputeKinds& kinds, const FineTuning& tuning) {
   if (IsAccelerator(device)) RequireGpuSupport(config);
+  TRAINWRIGHT_CHECK(kinds.residual == Precision::kFp32 || FamilyOf(config).has_bf16_stream());
   const ModelFamily& family = families.Of(config);
   return std::make_unique<LanguageModel>(
       family.make(config, ChooseNumerics(precision, device, kinds), device, seed, tuning), family.code);

@@ -20,7 +20,7 @@ std::vector<KeptTensor> Transformer::KeptTensors(const ModelConfig& config, cons
   const KeptTensor statistics{.width = sizes.norm_statistics, .tokens_last = true};
   // In the order of Views.
   std::vector<KeptTensor> kept = {
-      {.width = config.hidden_size},
+      {.width = config.hidden_size, .dtype = numerics.residual_storage()},
       statistics,
       statistics,
       {.stays = Stays::kUnlessFull, .width = queries + 2 * keys, .dtype = numerics.storage},
@@ -31,7 +31,10 @@ std::vector<KeptTensor> Transformer::KeptTensors(const ModelConfig& config, cons
        .width = config.intermediate_size,
        .dtype = numerics.storage,
        .in_parts = true}};
-  if (!sizes.parallel_residual) kept.push_back({.stays = Stays::kUnlessFull, .width = config.hidden_size});
+  if (!sizes.parallel_residual) {
+    kept.push_back(
+        {.stays = Stays::kUnlessFull, .width = config.hidden_size, .dtype = numerics.residual_storage()});
+  }
   return kept;
 }
 
@@ -67,9 +70,9 @@ Transformer::BackwardScratch Transformer::NewBackwardScratch(int64_t num_tokens)
   scratch.d_activation_nf = Temporary(d_activation_, num_tokens, wide);
   scratch.d_attention = Temporary(d_attention_, num_tokens, shape.num_heads * shape.head_dim);
   scratch.d_qkv = Temporary(d_qkv_, num_tokens, shape.row());
-  scratch.d_stream_nd = TemporaryFp32(d_stream_, num_tokens, width);
+  scratch.d_stream_nd = TemporaryOfStream(d_stream_, num_tokens, width);
   scratch.d_stream_nd.zero_();
-  const bool rounds = numerics().precision != Precision::kFp32;
+  const bool rounds = numerics().precision != numerics().residual;
   if (rounds) scratch.d_rounded_nd = Temporary(d_short_, num_tokens, width);
   scratch.d_short_nd = rounds ? scratch.d_rounded_nd : scratch.d_stream_nd;
   return scratch;

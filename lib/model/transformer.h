@@ -18,8 +18,8 @@ namespace trainwright {
 class Transformer : public LayerStack {
  public:
   /// What the backward pass of a layer needs, cut to the length of the micro-batch; normalised inputs are
-  /// computed again from it, and so is the MLP's activation where it is undefined. Statistics and the stream
-  /// (input, middle) are fp32. With a parallel residual there is no middle.
+  /// computed again from it, and so is the MLP's activation where it is undefined. Statistics are fp32, the
+  /// stream (input, middle) as numerics().residual says. With a parallel residual there is no middle.
   struct Views {
     at::Tensor input_nd, input_statistics_sn, middle_statistics_sn, qkv, attention, lse_hn, mlp_nf,
         activation_nf, middle_nd;
@@ -54,9 +54,9 @@ class Transformer : public LayerStack {
   struct ForwardScratch {
     at::Tensor normed_nd, update_nd, activation_nf, parallel_update_nd;
   };
-  /// Temporaries of a backward pass. `d_stream_nd` is fp32 and zero at first; `d_short_nd` is what GEMMs
-  /// read of it: itself under fp32, else `d_rounded_nd`, which the backward passes of norms write as they add
-  /// to the stream (undefined under fp32).
+  /// Temporaries of a backward pass. `d_stream_nd` is of the stream's type and zero at first; `d_short_nd` is
+  /// what GEMMs read of it: itself where it has the storage type, else `d_rounded_nd`, which the backward
+  /// passes of norms write as they add to the stream (undefined elsewhere).
   struct BackwardScratch {
     at::Tensor normed_nd, d_normed_nd, activation_nf, d_activation_nf, d_attention, d_qkv, d_stream_nd,
         d_short_nd, d_rounded_nd;
@@ -77,8 +77,10 @@ class Transformer : public LayerStack {
   /// lse_hn and middle_nd; or mlp_nf. Inputs and statistics always stay, and of the last layer all.
   bool KeepsAttention(size_t layer) const { return Keeps(Stays::kUnlessFull, layer); }
   bool KeepsMlp(size_t layer) const { return Keeps(Stays::kUnlessSelectiveOrFull, layer); }
-  /// Where the last norm keeps its input [N, D] and statistics [S, N], both fp32.
-  at::Tensor OutputOf(int64_t num_tokens) { return TemporaryFp32(output_, num_tokens, config().hidden_size); }
+  /// Where the last norm keeps its input [N, D], of the stream's type, and statistics [S, N], fp32.
+  at::Tensor OutputOf(int64_t num_tokens) {
+    return TemporaryOfStream(output_, num_tokens, config().hidden_size);
+  }
   at::Tensor OutputStatisticsOf(int64_t num_tokens) {
     return TemporaryFp32(output_statistics_, sizes_.norm_statistics, num_tokens);
   }

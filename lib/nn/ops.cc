@@ -210,6 +210,12 @@ namespace on_cpu {
 Numerics NumericsOf(int64_t precision, const at::Tensor& stored) {
   return {static_cast<Precision>(precision), stored.scalar_type()};
 }
+/// With a residual stream of the tensor's type.
+Numerics NumericsOf(int64_t precision, const at::Tensor& stored, const at::Tensor& stream) {
+  Numerics numerics = NumericsOf(precision, stored);
+  if (stream.scalar_type() != at::kFloat) numerics.residual = numerics.precision;
+  return numerics;
+}
 
 at::Tensor OrUndefined(const std::optional<at::Tensor>& tensor) {
   return tensor.value_or(at::Tensor());
@@ -222,20 +228,20 @@ void RoundInto(const at::Tensor& in, int64_t precision, at::Tensor& out) {
 void AddRmsNorm(const at::Tensor& residual_nd, const std::optional<at::Tensor>& update_nd,
                 const at::Tensor& weight_d, double epsilon, int64_t precision, at::Tensor& sum_nd,
                 at::Tensor& normed_nd, at::Tensor& rstd_n) {
-  trainwright::AddRmsNorm(NumericsOf(precision, normed_nd), residual_nd, update_nd.value_or(at::Tensor()),
-                          weight_d, epsilon, sum_nd, normed_nd, rstd_n);
+  trainwright::AddRmsNorm(NumericsOf(precision, normed_nd, residual_nd), residual_nd,
+                          update_nd.value_or(at::Tensor()), weight_d, epsilon, sum_nd, normed_nd, rstd_n);
 }
 
 void RmsNormAgain(const at::Tensor& x_nd, const at::Tensor& rstd_n, const at::Tensor& weight_d,
                   int64_t precision, at::Tensor& normed_nd) {
-  trainwright::RmsNormAgain(NumericsOf(precision, normed_nd), x_nd, rstd_n, weight_d, normed_nd);
+  trainwright::RmsNormAgain(NumericsOf(precision, normed_nd, x_nd), x_nd, rstd_n, weight_d, normed_nd);
 }
 
 void RmsNormBackward(const at::Tensor& d_normed_nd, const at::Tensor& x_nd, const at::Tensor& rstd_n,
                      const at::Tensor& weight_d, int64_t precision, at::Tensor& d_x_nd,
                      at::Tensor& d_weight_d, const std::optional<at::Tensor>& d_short_nd) {
   at::Tensor d_short = OrUndefined(d_short_nd);
-  trainwright::RmsNormBackward(NumericsOf(precision, d_normed_nd), d_normed_nd, x_nd, rstd_n, weight_d,
+  trainwright::RmsNormBackward(NumericsOf(precision, d_normed_nd, x_nd), d_normed_nd, x_nd, rstd_n, weight_d,
                                d_x_nd, d_weight_d, d_short);
 }
 
@@ -246,15 +252,15 @@ void AddLayerNorm(const at::Tensor& residual_nd, const std::optional<at::Tensor>
                   at::Tensor& rstd_n) {
   at::Tensor sum = OrUndefined(sum_nd);
   LayerNormStatistics statistics{mean_n, rstd_n};
-  trainwright::AddLayerNorm(NumericsOf(precision, normed_nd), residual_nd, OrUndefined(update_nd),
-                            OrUndefined(update_bias_d), {weight_d, OrUndefined(bias_d)}, epsilon, sum,
-                            normed_nd, statistics);
+  trainwright::AddLayerNorm(NumericsOf(precision, normed_nd, residual_nd), residual_nd,
+                            OrUndefined(update_nd), OrUndefined(update_bias_d),
+                            {weight_d, OrUndefined(bias_d)}, epsilon, sum, normed_nd, statistics);
 }
 
 void LayerNormAgain(const at::Tensor& x_nd, const at::Tensor& mean_n, const at::Tensor& rstd_n,
                     const at::Tensor& weight_d, const std::optional<at::Tensor>& bias_d, int64_t precision,
                     at::Tensor& normed_nd) {
-  trainwright::LayerNormAgain(NumericsOf(precision, normed_nd), x_nd, {mean_n, rstd_n},
+  trainwright::LayerNormAgain(NumericsOf(precision, normed_nd, x_nd), x_nd, {mean_n, rstd_n},
                               {weight_d, OrUndefined(bias_d)}, normed_nd);
 }
 
@@ -265,8 +271,8 @@ void LayerNormBackward(const at::Tensor& d_normed_nd, const at::Tensor& x_nd, co
                        const std::optional<at::Tensor>& d_short_nd) {
   at::Tensor d_weight = OrUndefined(d_weight_d), d_bias = OrUndefined(d_bias_d),
              d_short = OrUndefined(d_short_nd);
-  trainwright::LayerNormBackward(NumericsOf(precision, d_normed_nd), d_normed_nd, x_nd, {mean_n, rstd_n},
-                                 weight_d, d_x_nd, d_weight, d_bias, d_short);
+  trainwright::LayerNormBackward(NumericsOf(precision, d_normed_nd, x_nd), d_normed_nd, x_nd,
+                                 {mean_n, rstd_n}, weight_d, d_x_nd, d_weight, d_bias, d_short);
 }
 
 void Gelu(const at::Tensor& in_nf, int64_t kind, const std::optional<at::Tensor>& bias_f, int64_t precision,
@@ -487,8 +493,8 @@ TORCH_LIBRARY_IMPL(trainwright, CPU, library) {
   library.impl("swiglu_backward", &on_cpu::SwigluBackward);
   library.impl("dropout", &on_cpu::Dropout);
   library.impl("dequantize_nf4", &on_cpu::DequantizeNf4);
-  library.impl("embed", &trainwright::Embed);
-  library.impl("add_embedding", &trainwright::AddEmbedding);
+  library.impl("embed", static_cast<decltype(&ops::Embed)>(&trainwright::Embed));
+  library.impl("add_embedding", static_cast<decltype(&ops::AddEmbedding)>(&trainwright::AddEmbedding));
   library.impl("embed_backward", &trainwright::EmbedBackward);
   library.impl("softmax_cross_entropy", &on_cpu::SoftmaxCrossEntropy);
   library.impl("finish_step", &on_cpu::FinishStep);

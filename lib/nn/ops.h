@@ -6,7 +6,8 @@
 /// this layer call their CPU kernels directly and come here for other devices only, so that training on a CPU
 /// pays no dispatch; tests come here for every device.
 ///
-/// `precision` is the value of Precision; the storage is the type of the stored tensors. Shapes and meanings
+/// `precision` is the value of Precision; the storage is the type of the stored tensors, and the type of a
+/// residual stream and its gradient, fp32 or the storage, is that of their tensors. Shapes and meanings
 /// are those of the modules' functions (rms_norm.h and so on). Results are written into tensors that the
 /// caller allocated; none of the operators waits for the device. A device without an implementation throws
 /// c10::NotImplementedError.

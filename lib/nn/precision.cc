@@ -41,13 +41,15 @@ void RequireProducts(Precision precision, const GpuLimits& limits) {
 
 Numerics ChooseNumerics(Precision precision, at::Device device, const ComputeKinds& kinds) {
   RequireProducts(precision, LimitsOf(device));
+  TRAINWRIGHT_CHECK(kinds.residual == Precision::kFp32 || kinds.residual == precision);
   return {precision,
           HasFastProducts(precision, device) ? PrecisionDtype(precision) : at::kFloat,
           kinds.attention,
           kinds.scan,
           kinds.equal_spans,
           kinds.head_slice_logits,
-          device.is_cpu() ? 1 : kVocabularyMultiple};
+          device.is_cpu() ? 1 : kVocabularyMultiple,
+          kinds.residual};
 }
 
 }  // namespace trainwright

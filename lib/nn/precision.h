@@ -29,8 +29,12 @@ struct Numerics {
   AttentionBackend equal_spans = AttentionBackend::kAuto;  ///< see ComputeKinds
   int64_t head_slice_logits = 0;                           ///< as HeadSliceRows takes it
   int64_t vocabulary_multiple = 1;  ///< columns of logits, of which the last are pads: see PaddedVocabulary
+  /// Of the residual stream and its gradient: fp32, or `precision`, with which they are of the storage type
+  /// and each of their sums is made in fp32 and rounded once.
+  Precision residual = Precision::kFp32;
   /// Whether fp32 storage holds values rounded to reduced precision.
   bool emulated() const { return precision != Precision::kFp32 && storage == at::kFloat; }
+  at::ScalarType residual_storage() const { return residual == Precision::kFp32 ? at::kFloat : storage; }
   /// The precision as operators take it (ops.h).
   int64_t code() const { return static_cast<int64_t>(precision); }
 };

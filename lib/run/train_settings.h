@@ -121,6 +121,7 @@ struct TrainSettings {
   std::string alloc_conf;                     ///< as CheckAllocatorConf takes it; empty: the environment's
   int64_t empty_cache_every = 0;              ///< steps; 0: what torch keeps free of a GPU's memory stays
   std::string attn_backend = "auto";          ///< as ParseAttentionBackend takes it
+  std::string residual_stream = "fp32";       ///< fp32 or bf16: see ComputeKinds::residual
   std::string ten_scan;                       ///< as ParseScanKind takes it; empty: fused
   std::string save_every;                     ///< as ParseSaveInterval takes it; empty: a tenth of the run
   std::string async_save = "auto";   ///< on, off or auto: checkpoints are written by a thread of their own

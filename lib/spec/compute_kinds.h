@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "lib/spec/attention_backend.h"
+#include "lib/spec/precision.h"
 #include "lib/spec/scan_kind.h"
 
 namespace trainwright {
@@ -20,6 +21,8 @@ struct ComputeKinds {
   /// What kAuto stands for where all spans of a micro-batch have one length; kAuto: what it does elsewhere.
   AttentionBackend equal_spans = AttentionBackend::kAuto;
   int64_t head_slice_logits = 0;  ///< as HeadSliceRows takes it
+  /// In which a transformer's residual stream and its gradient are stored: fp32, or bf16 of GEMMs in bf16.
+  Precision residual = Precision::kFp32;
 };
 
 }  // namespace trainwright

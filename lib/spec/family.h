@@ -76,6 +76,8 @@ class FamilyDescription {
   virtual bool always_causal() const { return false; }
   /// Whether a recurrence is scanned, by the kind that --ten-scan says.
   virtual bool scans() const { return false; }
+  /// Whether its residual stream can be stored in bf16: ComputeKinds::residual.
+  virtual bool has_bf16_stream() const { return false; }
   /// Whether its model carries a state from token to token, so that a pass can go on from the one before it:
   /// Body::carries_state.
   virtual bool carries_state() const { return false; }

@@ -29,6 +29,7 @@ std::vector<std::string> WarningsOfComputeChanges(const ResolvedRun& run) {
     compare("slices of the head in logits", slices(stored), slices(compute));
   const auto products = [](bool tf32) { return std::string(tf32 ? "tf32" : "fp32"); };
   compare("fp32 GEMMs in", products(stored.tf32), products(compute.tf32));
+  compare("residual stream", stored.residual_stream, compute.residual_stream);
   const auto micro_batches = [](bool filled) {
     return std::string(filled ? "filled up for --compile" : "as they are");
   };

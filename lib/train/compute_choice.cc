@@ -1,5 +1,6 @@
 #include "lib/train/compute_choice.h"
 
+#include "lib/base/error.h"
 #include "lib/base/log.h"
 #include "lib/device/accelerator.h"
 #include "lib/device/determinism.h"
@@ -7,6 +8,8 @@
 #include "lib/nn/peak_rate.h"
 #include "lib/run/loader_plan.h"
 #include "lib/run/training_data.h"
+#include "lib/spec/family.h"
+#include "lib/spec/precision.h"
 
 namespace trainwright {
 
@@ -18,7 +21,8 @@ ComputeChoice ChooseCompute(const TrainSettings& settings, const ProcessSetup& p
                      .torch_build = TorchBuild(),
                      .threads = process.threads,
                      .attention = settings.attn_backend,
-                     .tf32 = settings.tf32 == "on" && !choice.device.is_cpu()};
+                     .tf32 = settings.tf32 == "on" && !choice.device.is_cpu(),
+                     .residual_stream = settings.residual_stream};
   LogInfo("device " + choice.identity.device + ", " + std::to_string(process.threads) + " thread" +
           (process.threads == 1 ? "" : "s"));
   if (settings.empty_cache_every > 0 && choice.device.is_cpu()) {
@@ -28,6 +32,7 @@ ComputeChoice ChooseCompute(const TrainSettings& settings, const ProcessSetup& p
   choice.kinds.attention = ParseAttentionBackend(settings.attn_backend, "--attn-backend");
   if (!settings.ten_scan.empty()) choice.kinds.scan = ParseScanKind(settings.ten_scan, "--ten-scan");
   choice.identity.scan = ScanKindName(choice.kinds.scan);
+  if (settings.residual_stream == PrecisionName(Precision::kBf16)) choice.kinds.residual = Precision::kBf16;
   choice.checkpointing =
       ParseActivationCheckpointing(settings.checkpoint_activations, "--checkpoint-activations");
   choice.compile = ParseCompileMode(settings.compile, "--compile");
@@ -45,6 +50,23 @@ ComputeChoice ChooseCompute(const TrainSettings& settings, const ProcessSetup& p
     }
   }
   return choice;
+}
+
+void RequireResidualStream(const TrainSettings& settings, const TrainPlan& plan, const ModelConfig& model) {
+  if (settings.residual_stream != PrecisionName(Precision::kBf16)) return;
+  const std::string hint = "leave it out: the residual stream is fp32 then";
+  if (!FamilyOf(model).has_bf16_stream()) {
+    throw Error(ErrorCode::kUsage, "--residual-stream",
+                std::string("bf16 has no meaning for a model of the family ") + FamilyOf(model).model_type() +
+                    ", whose states are fp32",
+                "", hint);
+  }
+  if (plan.precision == Precision::kBf16) return;
+  throw Error(ErrorCode::kUsage, "--residual-stream",
+              "bf16 goes with --mixed-precision bf16 alone, and this run computes in " +
+                  PrecisionName(plan.precision) +
+                  (settings.mixed_precision == "auto" ? ", to which auto came on this device" : ""),
+              "", "give --mixed-precision bf16, or " + hint);
 }
 
 void ChooseLoader(const TrainSettings& settings, uint64_t data_tokens, ChoiceLog* log,

@@ -11,10 +11,12 @@
 #include "lib/device/process_setup.h"
 #include "lib/loading/sample_stream.h"
 #include "lib/nn/precision.h"
+#include "lib/run/train_plan.h"
 #include "lib/run/train_settings.h"
 #include "lib/spec/activation_checkpointing.h"
 #include "lib/spec/compile_mode.h"
 #include "lib/spec/compute_kinds.h"
+#include "lib/spec/model_config.h"
 #include "lib/spec/offload_choice.h"
 #include "lib/train/choice_log.h"
 #include "lib/train/train_state.h"
@@ -37,6 +39,10 @@ struct ComputeChoice {
 /// Decides what the settings leave open but for the loader, and reports it; the process stays as it is.
 /// \throws Error{kUsage, kIo}
 ComputeChoice ChooseCompute(const TrainSettings& settings, const ProcessSetup& process);
+
+/// \throws Error{kUsage} on a residual stream in bf16 of a run that computes in another precision, or of a
+///     model whose family has none
+void RequireResidualStream(const TrainSettings& settings, const TrainPlan& plan, const ModelConfig& model);
 
 /// Decides how that much data is made ready, and reports it.
 /// \param choice whose device it is

@@ -170,6 +170,7 @@ void ResolveNewRun(const TrainSettings& settings, const TrainJobContext& context
                                settings.skip_bad_chunks > 0);
   }
   PlannedRun planned = Plan(settings, context, split, *run);
+  RequireResidualStream(settings, planned.plan, run->model.config);
   if (settings.find_batch) {
     run->plan = planned.plan;
     ChooseHeadSlices(settings, context, log, run);

@@ -125,6 +125,7 @@ nlohmann::ordered_json EncodeRun(const RunFacts& facts, const RunDirectory& run,
                                    {"threads", facts.compute.threads},
                                    {"kernels", facts.kernels},
                                    {"tf32", facts.compute.tf32},
+                                   {"residual_stream", facts.compute.residual_stream},
                                    {"ranks", plan.ranks},
                                    {"cost_per_hour", ValueOrNull(cost_per_hour)}};
   if (facts.types) fields["dtypes"] = ToJson(*facts.types);
@@ -171,6 +172,9 @@ void TellRun(const RunFacts& facts) {
                : "") +
           ", " + PrecisionName(plan.precision) + (facts.types ? " (" + facts.types->text() + ")" : ""));
   LogInfo("kernels: " + facts.kernels);
+  if (facts.compute.residual_stream != ComputeIdentity().residual_stream) {
+    LogInfo("residual stream and its gradient stored in " + facts.compute.residual_stream);
+  }
   if (facts.tf32_error) LogInfo("TF32: fp32 GEMMs differ from fp32 by " + facts.tf32_error->text());
 }
 

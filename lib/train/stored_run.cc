@@ -18,6 +18,7 @@
 #include "lib/run/run_extension.h"
 #include "lib/run/settings_check.h"
 #include "lib/spec/config_json.h"
+#include "lib/train/compute_choice.h"
 #include "lib/train/device_choice.h"
 #include "lib/train/resolve_steps.h"
 
@@ -102,6 +103,7 @@ struct KnownData {
 /// \throws Error{kBadInput} on data that changed and may not; else it is read from its beginning
 void FinishResolving(const TrainSettings& settings, const TrainJobContext& context, const KnownData& known,
                      ChoiceLog* log, ResolvedRun* run) {
+  RequireResidualStream(settings, run->plan, run->model.config);
   CheckStepDivision(settings, run->plan);
   RequireOwnOptions(settings, ChoicesOf(context), run->plan);
   CheckShards(settings, context, run->plan);

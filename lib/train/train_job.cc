@@ -268,6 +268,7 @@ class TrainJob {
                    {"--auto-oom", option(settings_.auto_oom)},
                    {"--attn-backend", option(settings_.attn_backend)},
                    {"--tf32", option(settings_.tf32)},
+                   {"--residual-stream", option(settings_.residual_stream)},
                    {"--compile", option(settings_.compile)},
                    {"--deterministic", option(settings_.deterministic)},
                    {"--ten-scan", option(settings_.ten_scan)}};

@@ -170,6 +170,9 @@ TrainState Decode(ByteSpan file, const std::shared_ptr<const void>& keeper, cons
     if (compute.contains("scan")) ReadField(compute, "scan", path, &state.compute.scan);
     if (compute.contains("tf32")) ReadField(compute, "tf32", path, &state.compute.tf32);
     if (compute.contains("fills_up")) ReadField(compute, "fills_up", path, &state.compute.fills_up);
+    if (compute.contains("residual_stream")) {
+      ReadField(compute, "residual_stream", path, &state.compute.residual_stream);
+    }
     if (compute.contains("choices")) state.compute.choices = DecodeDeviceChoices(compute.at("choices"));
     if (compute.contains("products")) {  // a state of before they were among the choices
       state.compute.choices.products = DecodeProductChoices(compute.at("products").get<std::string>(), path);
@@ -215,6 +218,9 @@ void WriteTrainState(const std::string& path, const TrainState& state, const Sta
   if (state.compute.scan != ComputeIdentity().scan) json["compute"]["scan"] = state.compute.scan;
   if (state.compute.tf32) json["compute"]["tf32"] = true;
   if (state.compute.fills_up) json["compute"]["fills_up"] = true;
+  if (state.compute.residual_stream != ComputeIdentity().residual_stream) {
+    json["compute"]["residual_stream"] = state.compute.residual_stream;
+  }
   if (state.compute.choices.any()) {
     DeviceChoices choices = state.compute.choices;
     choices.attention_times.clear();  // a clock's, which would differ between equal runs

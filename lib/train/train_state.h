@@ -22,11 +22,12 @@ struct ComputeIdentity {
   std::string cpu_capability;  ///< "AVX512+BF16"
   std::string torch_build;
   int64_t threads = 0;
-  std::string attention = "auto";  ///< the backend asked for
-  std::string scan = "fused";      ///< the kind of it, of models that scan
-  bool tf32 = false;               ///< fp32 GEMMs of a GPU round to TF32
-  bool fills_up = false;           ///< micro-batches are filled up for graphs: see PassGraphs
-  DeviceChoices choices;           ///< stored without what was measured
+  std::string attention = "auto";        ///< the backend asked for
+  std::string scan = "fused";            ///< the kind of it, of models that scan
+  bool tf32 = false;                     ///< fp32 GEMMs of a GPU round to TF32
+  bool fills_up = false;                 ///< micro-batches are filled up for graphs: see PassGraphs
+  std::string residual_stream = "fp32";  ///< type that a transformer's is stored in
+  DeviceChoices choices;                 ///< stored without what was measured
   bool operator==(const ComputeIdentity&) const = default;
 };
 

@@ -43,8 +43,8 @@ class CudaEmbeddingBackwardTest : public EmbeddingTest {
       const Memory<int64_t> by_token(sorted_tokens, Access::kWide), of_rows(sorted_rows, Access::kWide);
       Memory<float> table = Floats(before, GetParam()),
                     partial(EmbeddingStretches(rows) * width(), GetParam());
-      EXPECT_EQ(EmbeddingBackward(gradients.data(), by_token.data(), of_rows.data(), rows, width(),
-                                  table.data(), partial.data(), nullptr),
+      EXPECT_EQ(EmbeddingBackward(Storage::kFp32, gradients.data(), by_token.data(), of_rows.data(), rows,
+                                  width(), table.data(), partial.data(), nullptr),
                 cudaSuccess);
       return AllValues(table);
     });
@@ -103,7 +103,8 @@ TEST_P(CudaEmbeddingBackwardTest, TokensMayBeginAndEndAnywhereInStretches) {
 }
 
 TEST_P(CudaEmbeddingBackwardTest, OfNoRowsLaunchesNothing) {
-  EXPECT_EQ(EmbeddingBackward(nullptr, nullptr, nullptr, 0, 8, nullptr, nullptr, nullptr), cudaSuccess);
+  EXPECT_EQ(EmbeddingBackward(Storage::kFp32, nullptr, nullptr, nullptr, 0, 8, nullptr, nullptr, nullptr),
+            cudaSuccess);
   EXPECT_TRUE(cuda_emulation::LaunchCounts().empty());
 }
 
@@ -119,7 +120,8 @@ TEST_P(CudaAddEmbeddingTest, AddsTheRowsOfTheIndices) {
     const Memory<float> table = Floats(tables, GetParam());
     const Memory<int64_t> of_rows(indices, Access::kWide);
     Memory<float> out = Floats(before, GetParam());
-    EXPECT_EQ(AddEmbedding(table.data(), of_rows.data(), rows, width(), out.data(), nullptr), cudaSuccess);
+    EXPECT_EQ(AddEmbedding(Storage::kFp32, table.data(), of_rows.data(), rows, width(), out.data(), nullptr),
+              cudaSuccess);
     return AllValues(out);
   });
   for (int64_t i = 0; i < rows * width(); ++i) {
@@ -130,7 +132,7 @@ TEST_P(CudaAddEmbeddingTest, AddsTheRowsOfTheIndices) {
 }
 
 TEST_P(CudaAddEmbeddingTest, OfNoRowsLaunchesNothing) {
-  EXPECT_EQ(AddEmbedding(nullptr, nullptr, 0, 8, nullptr, nullptr), cudaSuccess);
+  EXPECT_EQ(AddEmbedding(Storage::kFp32, nullptr, nullptr, 0, 8, nullptr, nullptr), cudaSuccess);
   EXPECT_TRUE(cuda_emulation::LaunchCounts().empty());
 }
 

@@ -124,6 +124,26 @@ TEST(TrainingMemoryTest, OfAGpuInBf16ItFollowsFromTheLayers) {
             kLabels * kBf16 * (model.vocab_size + 2 * width) + BytesOfPads(model, kLabels, kBf16));
 }
 
+TEST(TrainingMemoryTest, AResidualStreamInBf16IsHalfAndHasNoSecondGradient) {
+  constexpr int64_t kRows = 240;
+  for (const ModelConfig& config :
+       {TinyModel(), test::SmallGpt2(), test::SmallNeox(), test::SmallNeox(/*parallel=*/false)}) {
+    SCOPED_TRACE(FamilyOf(config).model_type());
+    MemoryRequest request = OnGpu(Precision::kBf16);
+    request.model = config;
+    const auto memory = [&] { return TrainingMemory(test::Families(), request, BatchOf({70, 5, 165})); };
+    const MemoryParts fp32 = memory();
+    request.kinds.residual = Precision::kBf16;
+    const MemoryParts bf16 = memory();
+    // The stream before each half of a layer, or before a parallel one, the last norm's and the gradient's:
+    // two bytes less of each element; and the gradient that GEMMs read, of two bytes, is no other.
+    const int64_t streams = config.num_layers * (config.parallel_residual ? 1 : 2) + 2;
+    EXPECT_EQ(fp32.activations - bf16.activations, kRows * config.hidden_size * 2 * (streams + 1));
+    EXPECT_EQ(fp32.logits, bf16.logits);
+    EXPECT_EQ(fp32.gradients, bf16.gradients);
+  }
+}
+
 TEST(TrainingMemoryTest, LogitsOfAGpuAreThoseOfTheSlicesThatWereChosen) {
   constexpr int64_t kSpans = 3, kLength = 3000, kRows = kSpans * kLength;  // each with a label
   MemoryRequest request = OnGpu(Precision::kBf16);

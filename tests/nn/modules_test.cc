@@ -326,9 +326,10 @@ TEST(KernelsTest, EveryInstructionSetComputesTheSameUpToRounding) {
     kernels.gelu(cpu::Codec::kFp32, GeluKind::kErf, in, nullptr, 2 * width, gelu.mutable_data_ptr(), 0, rows);
     kernels.gelu(cpu::Codec::kFp32, GeluKind::kTanh, in, nullptr, 2 * width, gelu_tanh.mutable_data_ptr(), 0,
                  rows);
-    kernels.add_layer_norm(cpu::Codec::kFp32, in, nullptr, nullptr, in, nullptr, 1e-5, 2 * width, nullptr,
-                           normed.mutable_data_ptr(), statistics.mutable_data_ptr<float>(),
-                           statistics.mutable_data_ptr<float>() + rows, 0, rows);
+    kernels.add_layer_norm(cpu::Codec::kFp32, cpu::Codec::kFp32, in, nullptr, nullptr, in, nullptr, 1e-5,
+                           2 * width, nullptr, normed.mutable_data_ptr(),
+                           statistics.mutable_data_ptr<float>(), statistics.mutable_data_ptr<float>() + rows,
+                           0, rows);
     return at::cat({out, gelu, gelu_tanh, normed}, 1);
   };
   const at::Tensor baseline = run(cpu::kBaselineKernels);

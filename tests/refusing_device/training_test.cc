@@ -158,6 +158,16 @@ std::vector<NamedSetup> Setups() {
     deep.model.num_layers = 7;
     deep.offload = {.activations = true, .gradients = true};
   }
+  for (const auto& [name, model] : std::vector<NamedModel>(families.begin(), families.end() - 1)) {
+    DeviceRunSetup& setup = add(name + "_bf16_stream", model);
+    setup.plan = TinyPlan(Precision::kBf16);
+    setup.plan.schedule.peak_lr = 2e-3;  // larger steps make more of what is rounded elsewhere
+    setup.kinds.residual = Precision::kBf16;
+    DeviceRunSetup again = setup;
+    again.checkpointing = ActivationCheckpointing::kFull;
+    again.offload = {.activations = true};
+    setups.push_back({name + "_bf16_stream_recomputed", again});
+  }
   add("llama_partly_recomputed", llama).checkpointing = ActivationCheckpointing::kSelective;
   DeviceRunSetup& quantized = add("llama_nf4", llama);
   quantized.plan.tuning = {.lora = LoraOptions{.rank = 2, .alpha = 4}, .frozen_format = WeightFormat::kNf4};

@@ -43,14 +43,19 @@ struct Kernels {
   void (*round)(Codec, const float* in, void* out, int64_t begin, int64_t end);
   /// sum = residual + update (update may be null: sum is not written and stands for residual);
   /// rstd = 1 / sqrt(mean(sum^2) + epsilon); normed = sum * rstd * weight.
-  void (*add_norm)(Codec, const float* residual, const void* update, const float* weight, double epsilon,
-                   int64_t width, float* sum, void* normed, float* rstd, int64_t begin, int64_t end);
+  /// \param stream how residual and sum look, kFp32 or the codec; what is normalised is the sum as stored
+  void (*add_norm)(Codec, Codec stream, const void* residual, const void* update, const float* weight,
+                   double epsilon, int64_t width, void* sum, void* normed, float* rstd, int64_t begin,
+                   int64_t end);
   /// normed = x * rstd * weight with the rstd of add_norm: the same bits as there.
-  void (*norm_again)(Codec, const float* x, const float* rstd, const float* weight, int64_t width,
-                     void* normed, int64_t begin, int64_t end);
+  /// \param stream of x
+  void (*norm_again)(Codec, Codec stream, const void* x, const float* rstd, const float* weight,
+                     int64_t width, void* normed, int64_t begin, int64_t end);
   /// d_x += ..., d_weight[width] += ...; d_weight belongs to this range of rows alone.
-  void (*norm_backward)(Codec, const void* d_normed, const float* x, const float* rstd, const float* weight,
-                        int64_t width, float* d_x, float* d_weight, int64_t begin, int64_t end);
+  /// \param stream of x and d_x, of which each sum is made in fp32 and rounded once
+  void (*norm_backward)(Codec, Codec stream, const void* d_normed, const void* x, const float* rstd,
+                        const float* weight, int64_t width, void* d_x, float* d_weight, int64_t begin,
+                        int64_t end);
   /// Rotates the first 2 `half` elements of query and key heads in place by the angle of the row's position
   /// (`sign` 1, or -1 for the backward pass), and rounds all other elements.
   /// \param cosines, sines [positions, half]
@@ -78,8 +83,9 @@ struct Kernels {
                         const LossTerms& terms, float scale, bool gradients, double* losses_n3, int64_t begin,
                         int64_t end);
   /// table_gradient[token[row]][columns] += d_x[row][columns] for every row in order, columns [begin, end).
-  void (*embedding_backward)(const float* d_x, const int64_t* tokens, int64_t num_tokens, int64_t width,
-                             float* table_gradient, int64_t begin, int64_t end);
+  /// \param stream of d_x
+  void (*embedding_backward)(Codec stream, const void* d_x, const int64_t* tokens, int64_t num_tokens,
+                             int64_t width, float* table_gradient, int64_t begin, int64_t end);
   /// The largest of values; whether any is a NaN, which the largest then ignores.
   float (*largest)(const float* values, int64_t begin, int64_t end, bool* has_nan);
   /// weights = e^(factor (x - largest)), [begin, end): the weights of a softmax, with a temperature of 1 /
@@ -104,16 +110,20 @@ struct Kernels {
   /// sum = residual + update + update_bias (update may be null: sum is not written and stands for residual;
   /// update_bias may be null: none); mean and rstd = 1 / sqrt(variance + epsilon) of sum;
   /// normed = (sum - mean) * rstd * weight + bias (bias may be null: none).
-  void (*add_layer_norm)(Codec, const float* residual, const void* update, const float* update_bias,
-                         const float* weight, const float* bias, double epsilon, int64_t width, float* sum,
-                         void* normed, float* mean, float* rstd, int64_t begin, int64_t end);
+  /// \param stream as in add_norm
+  void (*add_layer_norm)(Codec, Codec stream, const void* residual, const void* update,
+                         const float* update_bias, const float* weight, const float* bias, double epsilon,
+                         int64_t width, void* sum, void* normed, float* mean, float* rstd, int64_t begin,
+                         int64_t end);
   /// normed from x and the statistics of add_layer_norm: the same bits as there.
-  void (*layer_norm_again)(Codec, const float* x, const float* mean, const float* rstd, const float* weight,
-                           const float* bias, int64_t width, void* normed, int64_t begin, int64_t end);
+  void (*layer_norm_again)(Codec, Codec stream, const void* x, const float* mean, const float* rstd,
+                           const float* weight, const float* bias, int64_t width, void* normed, int64_t begin,
+                           int64_t end);
   /// d_x += ..., d_weight[width] += ..., d_bias[width] += ... (null: not wanted); the last two belong to this
   /// range of rows alone.
-  void (*layer_norm_backward)(Codec, const void* d_normed, const float* x, const float* mean,
-                              const float* rstd, const float* weight, int64_t width, float* d_x,
+  /// \param stream as in norm_backward
+  void (*layer_norm_backward)(Codec, Codec stream, const void* d_normed, const void* x, const float* mean,
+                              const float* rstd, const float* weight, int64_t width, void* d_x,
                               float* d_weight, float* d_bias, int64_t begin, int64_t end);
   /// out = gelu(in + bias) for rows of `width`; bias may be null.
   void (*gelu)(Codec, GeluKind, const void* in, const float* bias, int64_t width, void* out, int64_t begin,
@@ -127,9 +137,14 @@ struct Kernels {
   /// sums[width] += the rows of x, which lie `stride` elements apart; sums belong to this range alone.
   void (*column_sums)(Codec, const void* x, int64_t width, int64_t stride, float* sums, int64_t begin,
                       int64_t end);
-  /// out[row] += table[indices[row]].
-  void (*add_embedding)(const float* table, const int64_t* indices, int64_t width, float* out, int64_t begin,
-                        int64_t end);
+  /// out[row] = table[indices[row]], rounded.
+  /// \param stream of out
+  void (*embed)(Codec stream, const float* table, const int64_t* indices, int64_t width, void* out,
+                int64_t begin, int64_t end);
+  /// out[row] += table[indices[row]]; each sum is made in fp32 and rounded once.
+  /// \param stream of out
+  void (*add_embedding)(Codec stream, const float* table, const int64_t* indices, int64_t width, void* out,
+                        int64_t begin, int64_t end);
   /// out[c][r] = in[r][c] for elements of 32 bits.
   void (*transpose)(const uint32_t* in, int64_t in_stride, int64_t rows, int64_t columns, uint32_t* out,
                     int64_t out_stride);

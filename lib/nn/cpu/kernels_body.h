@@ -95,6 +95,15 @@ inline void WithCodec(Codec codec, const Function& function) {
   }
 }
 
+/// Calls function.operator()<Codec type, the stream's>(), where the stream is fp32 or as the codec says.
+template <typename Function>
+inline void WithStream(Codec codec, Codec stream, const Function& function) {
+  WithCodec(codec, [&]<typename C>() {
+    if (stream == Codec::kFp32) return function.template operator()<C, Fp32>();
+    return function.template operator()<C, C>();
+  });
+}
+
 /// e^x to about 2 units in the last place; 0 below -87.3, so that a masked score vanishes. Always inlined: a
 /// loop with a call in it is not vectorised.
 /// \source Cephes expf (Moshier): the polynomial and the split of ln 2
@@ -129,70 +138,76 @@ void Round(Codec codec, const float* in, void* out, int64_t begin, int64_t end) 
   });
 }
 
-void AddNorm(Codec codec, const float* residual, const void* update, const float* weight, double epsilon,
-             int64_t width, float* sum, void* normed, float* rstd, int64_t begin, int64_t end) {
-  WithCodec(codec, [&]<typename C>() {
+void AddNorm(Codec codec, Codec stream, const void* residual, const void* update, const float* weight,
+             double epsilon, int64_t width, void* sum, void* normed, float* rstd, int64_t begin,
+             int64_t end) {
+  WithStream(codec, stream, [&]<typename C, typename S>() {
     const auto* updates = static_cast<const typename C::Element*>(update);
     auto* outputs = static_cast<typename C::Element*>(normed);
     for (int64_t row = begin; row < end; ++row) {
-      const float* x = residual + row * width;
+      const auto* x = static_cast<const typename S::Element*>(residual) + row * width;
       float squares = 0;
       if (updates != nullptr) {
         const auto* u = updates + row * width;
-        float* s = sum + row * width;
+        auto* s = static_cast<typename S::Element*>(sum) + row * width;
 #pragma omp simd reduction(+ : squares)
         for (int64_t i = 0; i < width; ++i) {
-          const float value = x[i] + C::Load(u[i]);
-          s[i] = value;
+          const auto stored = S::Store(S::Load(x[i]) + C::Load(u[i]));
+          s[i] = stored;
+          const float value = S::Load(stored);
           squares += value * value;
         }
         x = s;
       } else {
 #pragma omp simd reduction(+ : squares)
-        for (int64_t i = 0; i < width; ++i) squares += x[i] * x[i];
+        for (int64_t i = 0; i < width; ++i) squares += S::Load(x[i]) * S::Load(x[i]);
       }
       const float scale =
           1.0f / __builtin_sqrtf(squares / static_cast<float>(width) + static_cast<float>(epsilon));
       rstd[row] = scale;
       auto* out = outputs + row * width;
 #pragma omp simd
-      for (int64_t i = 0; i < width; ++i) out[i] = C::Store(weight[i] * (x[i] * scale));
+      for (int64_t i = 0; i < width; ++i) out[i] = C::Store(weight[i] * (S::Load(x[i]) * scale));
     }
   });
 }
 
-void NormAgain(Codec codec, const float* x, const float* rstd, const float* weight, int64_t width,
-               void* normed, int64_t begin, int64_t end) {
-  WithCodec(codec, [&]<typename C>() {
+void NormAgain(Codec codec, Codec stream, const void* x, const float* rstd, const float* weight,
+               int64_t width, void* normed, int64_t begin, int64_t end) {
+  WithStream(codec, stream, [&]<typename C, typename S>() {
     for (int64_t row = begin; row < end; ++row) {
-      const float* in = x + row * width;
+      const auto* in = static_cast<const typename S::Element*>(x) + row * width;
       auto* out = static_cast<typename C::Element*>(normed) + row * width;
       const float scale = rstd[row];
 #pragma omp simd
-      for (int64_t i = 0; i < width; ++i) out[i] = C::Store(weight[i] * (in[i] * scale));
+      for (int64_t i = 0; i < width; ++i) out[i] = C::Store(weight[i] * (S::Load(in[i]) * scale));
     }
   });
 }
 
-void NormBackward(Codec codec, const void* d_normed, const float* x, const float* rstd, const float* weight,
-                  int64_t width, float* d_x, float* d_weight, int64_t begin, int64_t end) {
-  WithCodec(codec, [&]<typename C>() {
+void NormBackward(Codec codec, Codec stream, const void* d_normed, const void* x, const float* rstd,
+                  const float* weight, int64_t width, void* d_x, float* d_weight, int64_t begin,
+                  int64_t end) {
+  WithStream(codec, stream, [&]<typename C, typename S>() {
     for (int64_t row = begin; row < end; ++row) {
       const auto* dy = static_cast<const typename C::Element*>(d_normed) + row * width;
-      const float* in = x + row * width;
-      float* dx = d_x + row * width;
+      const auto* in = static_cast<const typename S::Element*>(x) + row * width;
+      auto* dx = static_cast<typename S::Element*>(d_x) + row * width;
       const float scale = rstd[row];
       float projection = 0;
 #pragma omp simd reduction(+ : projection)
       for (int64_t i = 0; i < width; ++i) {
-        const float gradient = C::Load(dy[i]);
-        projection += gradient * weight[i] * in[i];
-        d_weight[i] += gradient * (in[i] * scale);
+        const float gradient = C::Load(dy[i]), value = S::Load(in[i]);
+        projection += gradient * weight[i] * value;
+        d_weight[i] += gradient * (value * scale);
       }
       // d x = rstd (w dy - xhat mean(w dy xhat)), xhat = x rstd
       const float shared = projection * scale * scale / static_cast<float>(width);
 #pragma omp simd
-      for (int64_t i = 0; i < width; ++i) dx[i] += scale * (weight[i] * C::Load(dy[i]) - in[i] * shared);
+      for (int64_t i = 0; i < width; ++i) {
+        const float own = weight[i] * C::Load(dy[i]) - S::Load(in[i]) * shared;
+        dx[i] = S::Store(S::Load(dx[i]) + scale * own);
+      }
     }
   });
 }
@@ -290,14 +305,16 @@ void CrossEntropy(Codec codec, void* logits, const int64_t* labels, int64_t voca
   });
 }
 
-void EmbeddingBackward(const float* d_x, const int64_t* tokens, int64_t num_tokens, int64_t width,
-                       float* table_gradient, int64_t begin, int64_t end) {
-  for (int64_t row = 0; row < num_tokens; ++row) {
-    float* to = table_gradient + tokens[row] * width;
-    const float* from = d_x + row * width;
+void EmbeddingBackward(Codec stream, const void* d_x, const int64_t* tokens, int64_t num_tokens,
+                       int64_t width, float* table_gradient, int64_t begin, int64_t end) {
+  WithCodec(stream, [&]<typename S>() {
+    for (int64_t row = 0; row < num_tokens; ++row) {
+      float* to = table_gradient + tokens[row] * width;
+      const auto* from = static_cast<const typename S::Element*>(d_x) + row * width;
 #pragma omp simd
-    for (int64_t i = begin; i < end; ++i) to[i] += from[i];
-  }
+      for (int64_t i = begin; i < end; ++i) to[i] += S::Load(from[i]);
+    }
+  });
 }
 
 float Largest(const float* values, int64_t begin, int64_t end, bool* has_nan) {
@@ -471,79 +488,87 @@ void AttentionBackward(Codec codec, const void* d_out_nhk, const void* qkv, cons
 
 /// The mean of a row, then 1 / sqrt of its variance plus epsilon: two passes, because the difference of
 /// the mean square and the squared mean loses what little variance a row far from zero has.
-inline void RowStatistics(const float* x, int64_t width, double epsilon, float* mean, float* rstd) {
+template <typename S>
+inline void RowStatistics(const typename S::Element* x, int64_t width, double epsilon, float* mean,
+                          float* rstd) {
   float total = 0;
 #pragma omp simd reduction(+ : total)
-  for (int64_t i = 0; i < width; ++i) total += x[i];
+  for (int64_t i = 0; i < width; ++i) total += S::Load(x[i]);
   const float center = total / static_cast<float>(width);
   float squares = 0;
 #pragma omp simd reduction(+ : squares)
-  for (int64_t i = 0; i < width; ++i) squares += (x[i] - center) * (x[i] - center);
+  for (int64_t i = 0; i < width; ++i) squares += (S::Load(x[i]) - center) * (S::Load(x[i]) - center);
   *mean = center;
   *rstd = 1.0f / __builtin_sqrtf(squares / static_cast<float>(width) + static_cast<float>(epsilon));
 }
 
-template <typename C>
-inline void NormalizeRow(const float* x, float mean, float rstd, const float* weight, const float* bias,
-                         int64_t width, typename C::Element* out) {
+template <typename C, typename S>
+inline void NormalizeRow(const typename S::Element* x, float mean, float rstd, const float* weight,
+                         const float* bias, int64_t width, typename C::Element* out) {
   if (bias == nullptr) {
 #pragma omp simd
-    for (int64_t i = 0; i < width; ++i) out[i] = C::Store((x[i] - mean) * rstd * weight[i]);
+    for (int64_t i = 0; i < width; ++i) out[i] = C::Store((S::Load(x[i]) - mean) * rstd * weight[i]);
   } else {
 #pragma omp simd
-    for (int64_t i = 0; i < width; ++i) out[i] = C::Store((x[i] - mean) * rstd * weight[i] + bias[i]);
+    for (int64_t i = 0; i < width; ++i)
+      out[i] = C::Store((S::Load(x[i]) - mean) * rstd * weight[i] + bias[i]);
   }
 }
 
-void AddLayerNorm(Codec codec, const float* residual, const void* update, const float* update_bias,
-                  const float* weight, const float* bias, double epsilon, int64_t width, float* sum,
-                  void* normed, float* mean, float* rstd, int64_t begin, int64_t end) {
-  WithCodec(codec, [&]<typename C>() {
+void AddLayerNorm(Codec codec, Codec stream, const void* residual, const void* update,
+                  const float* update_bias, const float* weight, const float* bias, double epsilon,
+                  int64_t width, void* sum, void* normed, float* mean, float* rstd, int64_t begin,
+                  int64_t end) {
+  WithStream(codec, stream, [&]<typename C, typename S>() {
     const auto* updates = static_cast<const typename C::Element*>(update);
     auto* outputs = static_cast<typename C::Element*>(normed);
     for (int64_t row = begin; row < end; ++row) {
-      const float* x = residual + row * width;
+      const auto* x = static_cast<const typename S::Element*>(residual) + row * width;
       if (updates != nullptr) {
         const auto* u = updates + row * width;
-        float* s = sum + row * width;
+        auto* s = static_cast<typename S::Element*>(sum) + row * width;
         if (update_bias == nullptr) {
 #pragma omp simd
-          for (int64_t i = 0; i < width; ++i) s[i] = x[i] + C::Load(u[i]);
+          for (int64_t i = 0; i < width; ++i) s[i] = S::Store(S::Load(x[i]) + C::Load(u[i]));
         } else {
 #pragma omp simd
-          for (int64_t i = 0; i < width; ++i) s[i] = x[i] + (C::Load(u[i]) + update_bias[i]);
+          for (int64_t i = 0; i < width; ++i)
+            s[i] = S::Store(S::Load(x[i]) + (C::Load(u[i]) + update_bias[i]));
         }
         x = s;
       }
-      RowStatistics(x, width, epsilon, &mean[row], &rstd[row]);
-      NormalizeRow<C>(x, mean[row], rstd[row], weight, bias, width, outputs + row * width);
+      RowStatistics<S>(x, width, epsilon, &mean[row], &rstd[row]);
+      NormalizeRow<C, S>(x, mean[row], rstd[row], weight, bias, width, outputs + row * width);
     }
   });
 }
 
-void LayerNormAgain(Codec codec, const float* x, const float* mean, const float* rstd, const float* weight,
-                    const float* bias, int64_t width, void* normed, int64_t begin, int64_t end) {
-  WithCodec(codec, [&]<typename C>() {
+void LayerNormAgain(Codec codec, Codec stream, const void* x, const float* mean, const float* rstd,
+                    const float* weight, const float* bias, int64_t width, void* normed, int64_t begin,
+                    int64_t end) {
+  WithStream(codec, stream, [&]<typename C, typename S>() {
+    const auto* inputs = static_cast<const typename S::Element*>(x);
     auto* outputs = static_cast<typename C::Element*>(normed);
     for (int64_t row = begin; row < end; ++row) {
-      NormalizeRow<C>(x + row * width, mean[row], rstd[row], weight, bias, width, outputs + row * width);
+      NormalizeRow<C, S>(inputs + row * width, mean[row], rstd[row], weight, bias, width,
+                         outputs + row * width);
     }
   });
 }
 
-void LayerNormBackward(Codec codec, const void* d_normed, const float* x, const float* mean,
-                       const float* rstd, const float* weight, int64_t width, float* d_x, float* d_weight,
+void LayerNormBackward(Codec codec, Codec stream, const void* d_normed, const void* x, const float* mean,
+                       const float* rstd, const float* weight, int64_t width, void* d_x, float* d_weight,
                        float* d_bias, int64_t begin, int64_t end) {
-  WithCodec(codec, [&]<typename C>() {
+  WithStream(codec, stream, [&]<typename C, typename S>() {
     for (int64_t row = begin; row < end; ++row) {
       const auto* dy = static_cast<const typename C::Element*>(d_normed) + row * width;
-      const float* in = x + row * width;
-      float* dx = d_x + row * width;
+      const auto* in = static_cast<const typename S::Element*>(x) + row * width;
+      auto* dx = static_cast<typename S::Element*>(d_x) + row * width;
       const float center = mean[row], scale = rstd[row];
       float total = 0, projection = 0;
 #pragma omp simd reduction(+ : total, projection)
       for (int64_t i = 0; i < width; ++i) {
-        const float gradient = C::Load(dy[i]), normal = (in[i] - center) * scale;
+        const float gradient = C::Load(dy[i]), normal = (S::Load(in[i]) - center) * scale;
         total += gradient * weight[i];
         projection += gradient * weight[i] * normal;
         d_weight[i] += gradient * normal;
@@ -557,8 +582,9 @@ void LayerNormBackward(Codec codec, const void* d_normed, const float* x, const 
       const float shared = projection / static_cast<float>(width);
 #pragma omp simd
       for (int64_t i = 0; i < width; ++i) {
-        const float normal = (in[i] - center) * scale;
-        dx[i] += scale * (weight[i] * C::Load(dy[i]) - shift - normal * shared);
+        const float normal = (S::Load(in[i]) - center) * scale;
+        const float own = weight[i] * C::Load(dy[i]) - shift - normal * shared;
+        dx[i] = S::Store(S::Load(dx[i]) + scale * own);
       }
     }
   });
@@ -593,14 +619,25 @@ void ColumnSums(Codec codec, const void* x, int64_t width, int64_t stride, float
   });
 }
 
-void AddEmbedding(const float* table, const int64_t* indices, int64_t width, float* out, int64_t begin,
-                  int64_t end) {
-  for (int64_t row = begin; row < end; ++row) {
-    const float* from = table + indices[row] * width;
-    float* to = out + row * width;
+void Embed(Codec stream, const float* table, const int64_t* indices, int64_t width, void* out, int64_t begin,
+           int64_t end) {
+  WithCodec(stream, [&]<typename S>() {
+    for (int64_t row = begin; row < end; ++row) {
+      StoreRow<S>(table + indices[row] * width, static_cast<typename S::Element*>(out) + row * width, width);
+    }
+  });
+}
+
+void AddEmbedding(Codec stream, const float* table, const int64_t* indices, int64_t width, void* out,
+                  int64_t begin, int64_t end) {
+  WithCodec(stream, [&]<typename S>() {
+    for (int64_t row = begin; row < end; ++row) {
+      const float* from = table + indices[row] * width;
+      auto* to = static_cast<typename S::Element*>(out) + row * width;
 #pragma omp simd
-    for (int64_t i = 0; i < width; ++i) to[i] += from[i];
-  }
+      for (int64_t i = 0; i < width; ++i) to[i] = S::Store(S::Load(to[i]) + from[i]);
+    }
+  });
 }
 
 #include "lib/nn/scan/selective_decay_body.h"
@@ -640,6 +677,7 @@ const Kernels TRAINWRIGHT_KERNELS = {TRAINWRIGHT_KERNELS_NAME,
                                      GeluBackward,
                                      AddBias,
                                      ColumnSums,
+                                     Embed,
                                      AddEmbedding,
                                      Transpose,
                                      InterleavePairs,

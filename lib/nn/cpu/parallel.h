@@ -21,6 +21,21 @@ inline Codec CodecOf(const Numerics& numerics) {
   return numerics.precision == Precision::kBf16 ? Codec::kRoundedBf16 : Codec::kRoundedFp16;
 }
 
+/// How the residual stream and its gradient look.
+inline Codec StreamCodecOf(const Numerics& numerics) {
+  return numerics.residual == Precision::kFp32 ? Codec::kFp32 : CodecOf(numerics);
+}
+
+/// The elements of a residual stream, of whatever type; a TRAINWRIGHT_CHECK on another than the numerics say.
+inline const void* StreamData(const Numerics& numerics, const at::Tensor& stream) {
+  TRAINWRIGHT_CHECK(stream.scalar_type() == numerics.residual_storage());
+  return stream.const_data_ptr();
+}
+inline void* MutableStreamData(const Numerics& numerics, at::Tensor& stream) {
+  TRAINWRIGHT_CHECK(stream.scalar_type() == numerics.residual_storage());
+  return stream.mutable_data_ptr();
+}
+
 /// Runs function(begin, end) on ranges of rows in parallel; `row_cost` is about the elements a row touches.
 template <typename Function>
 void ParallelRows(int64_t rows, int64_t row_cost, const Function& function) {

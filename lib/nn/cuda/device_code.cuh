@@ -54,6 +54,13 @@ __device__ inline void StorePack(const float (&from)[N], T* to) {
   *reinterpret_cast<Pack<T, N>*>(to) = pack;
 }
 
+/// As stored in elements of type T and loaded again.
+template <typename T, int N>
+__device__ inline void RoundPack(float (&values)[N]) {
+#pragma unroll
+  for (int i = 0; i < N; ++i) values[i] = ToFloat(FromFloat<T>(values[i]));
+}
+
 struct Plus {
   template <typename T>
   __device__ T operator()(T a, T b) const {

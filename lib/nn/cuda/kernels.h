@@ -20,22 +20,29 @@ namespace trainwright::cuda {
 
 enum class Storage { kFp32, kBf16, kFp16 };
 
+/// What a norm reads and writes: stored values, and a residual stream and its gradient, fp32 or stored, too.
+struct NormStorage {
+  NormStorage(Storage stored, Storage stream = Storage::kFp32)  // NOLINT: most streams are fp32
+      : stored(stored), stream(stream) {}
+  Storage stored, stream;
+};
+
 cudaError_t Round(Storage storage, const float* in, void* out, int64_t size, cudaStream_t stream);
 
 /// As cpu::Kernels::add_norm.
 /// \param update null: sum is not written
-cudaError_t AddNorm(Storage storage, const float* residual, const void* update, const float* weight,
-                    float epsilon, int64_t rows, int64_t width, float* sum, void* normed, float* rstd,
+cudaError_t AddNorm(NormStorage storage, const void* residual, const void* update, const float* weight,
+                    float epsilon, int64_t rows, int64_t width, void* sum, void* normed, float* rstd,
                     cudaStream_t stream);
-cudaError_t NormAgain(Storage storage, const float* x, const float* rstd, const float* weight, int64_t rows,
-                      int64_t width, void* normed, cudaStream_t stream);
+cudaError_t NormAgain(NormStorage storage, const void* x, const float* rstd, const float* weight,
+                      int64_t rows, int64_t width, void* normed, cudaStream_t stream);
 /// Rows whose weight gradients are summed by one block; a function of their number alone.
 int64_t NormBackwardBlocks(int64_t rows);
 /// Adds to d_x and d_weight.
 /// \param d_short stored: becomes the new d_x, rounded; null: not wanted
 /// \param partial scratch, fp32 [NormBackwardBlocks(rows), width]
-cudaError_t NormBackward(Storage storage, const void* d_normed, const float* x, const float* rstd,
-                         const float* weight, int64_t rows, int64_t width, float* d_x, void* d_short,
+cudaError_t NormBackward(NormStorage storage, const void* d_normed, const void* x, const float* rstd,
+                         const float* weight, int64_t rows, int64_t width, void* d_x, void* d_short,
                          float* d_weight, float* partial, cudaStream_t stream);
 
 /// Turns the first 2 `half` elements of the first `num_heads` heads of every row in place; the rest of them
@@ -73,21 +80,27 @@ cudaError_t CrossEntropy(Storage storage, void* logits, const int64_t* targets, 
                          int64_t vocabulary, int64_t padded, LossTerms terms, float scale,
                          const double* loss_scale, bool gradients, double* losses_n3, cudaStream_t stream);
 
+/// out[row] = table[indices[row]].
+/// \param storage of out
+cudaError_t Embed(Storage storage, const float* table, const int64_t* indices, int64_t rows, int64_t width,
+                  void* out, cudaStream_t stream);
 /// out[row] += table[indices[row]].
-cudaError_t AddEmbedding(const float* table, const int64_t* indices, int64_t rows, int64_t width, float* out,
-                         cudaStream_t stream);
+/// \param storage of out
+cudaError_t AddEmbedding(Storage storage, const float* table, const int64_t* indices, int64_t rows,
+                         int64_t width, void* out, cudaStream_t stream);
 
 /// Sorted rows whose sum is one stage of EmbeddingBackward.
 inline constexpr int64_t kEmbeddingStretchRows = 64;
 int64_t EmbeddingStretches(int64_t rows);
 /// table_gradient[token] += the rows of d_x with that token, in their order; where they reach over stretches
 /// of the sorted rows, those of the later stretches are summed first, and the sums added in order.
+/// \param storage of d_x
 /// \param sorted_tokens [rows] ascending
 /// \param sorted_rows the rows they come from, equal tokens in row order
 /// \param partial scratch, fp32 [EmbeddingStretches(rows), width]
-cudaError_t EmbeddingBackward(const float* d_x, const int64_t* sorted_tokens, const int64_t* sorted_rows,
-                              int64_t rows, int64_t width, float* table_gradient, float* partial,
-                              cudaStream_t stream);
+cudaError_t EmbeddingBackward(Storage storage, const void* d_x, const int64_t* sorted_tokens,
+                              const int64_t* sorted_rows, int64_t rows, int64_t width, float* table_gradient,
+                              float* partial, cudaStream_t stream);
 
 /// Blocks of the first pass over `size` elements.
 int64_t SumOfSquaresBlocks(int64_t size);

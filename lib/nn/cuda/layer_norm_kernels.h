@@ -17,19 +17,19 @@ struct LayerNormInput {
 /// \param update stored; null: sum is not written, and the residual is normalised
 /// \param update_bias null: none
 /// \param normed stored
-cudaError_t AddLayerNorm(Storage storage, const LayerNormInput& norm, const float* residual,
-                         const void* update, const float* update_bias, float epsilon, float* sum,
-                         void* normed, float* mean, float* rstd, cudaStream_t stream);
+cudaError_t AddLayerNorm(NormStorage storage, const LayerNormInput& norm, const void* residual,
+                         const void* update, const float* update_bias, float epsilon, void* sum, void* normed,
+                         float* mean, float* rstd, cudaStream_t stream);
 
 /// The same normed, bit for bit.
-cudaError_t LayerNormAgain(Storage storage, const LayerNormInput& norm, const float* x, const float* mean,
+cudaError_t LayerNormAgain(NormStorage storage, const LayerNormInput& norm, const void* x, const float* mean,
                            const float* rstd, void* normed, cudaStream_t stream);
 
 /// Strips of rows whose gradients of weight and bias are summed by one block each; of the rows alone.
 int64_t LayerNormBackwardStrips(int64_t rows);
 
 struct LayerNormGradients {
-  float* d_x = nullptr;       ///< is added to
+  void* d_x = nullptr;        ///< as the stream; is added to
   void* d_short = nullptr;    ///< stored: becomes the new d_x, rounded; null: not wanted
   float* d_weight = nullptr;  ///< is added to; null: not wanted
   float* d_bias = nullptr;    ///< as d_weight
@@ -38,8 +38,8 @@ struct LayerNormGradients {
 
 /// \param norm its bias is not read
 /// \param d_normed stored
-cudaError_t LayerNormBackward(Storage storage, const LayerNormInput& norm, const void* d_normed,
-                              const float* x, const float* mean, const float* rstd,
+cudaError_t LayerNormBackward(NormStorage storage, const LayerNormInput& norm, const void* d_normed,
+                              const void* x, const float* mean, const float* rstd,
                               const LayerNormGradients& gradients, cudaStream_t stream);
 
 }  // namespace trainwright::cuda

@@ -22,6 +22,16 @@ inline Storage StorageOf(const at::Tensor& stored) {
   }
 }
 
+inline NormStorage NormStorageOf(const at::Tensor& stored, const at::Tensor& stream) {
+  return {StorageOf(stored), StorageOf(stream)};
+}
+/// What is written of a residual stream, or its gradient, and has the type of what is read of it.
+inline void* StreamOf(const at::Tensor& read, at::Tensor& written) {
+  TORCH_CHECK(written.scalar_type() == read.scalar_type(),
+              "a residual stream and its gradient have one type");
+  return written.mutable_data_ptr();
+}
+
 inline float* Floats(at::Tensor& tensor) {
   return tensor.mutable_data_ptr<float>();
 }

@@ -22,17 +22,19 @@ void AddRmsNorm(const at::Tensor& residual_nd, const std::optional<at::Tensor>& 
                 const at::Tensor& weight_d, double epsilon, int64_t, at::Tensor& sum_nd,
                 at::Tensor& normed_nd, at::Tensor& rstd_n) {
   const OperatorCall call({residual_nd, update_nd.value_or(residual_nd), weight_d, normed_nd, rstd_n});
-  call.Check(AddNorm(
-      StorageOf(normed_nd), Floats(residual_nd), update_nd ? update_nd->const_data_ptr() : nullptr,
-      Floats(weight_d), static_cast<float>(epsilon), residual_nd.size(0), residual_nd.size(1),
-      update_nd ? Floats(sum_nd) : nullptr, normed_nd.mutable_data_ptr(), Floats(rstd_n), call.stream()));
+  call.Check(AddNorm(NormStorageOf(normed_nd, residual_nd), residual_nd.const_data_ptr(),
+                     update_nd ? update_nd->const_data_ptr() : nullptr, Floats(weight_d),
+                     static_cast<float>(epsilon), residual_nd.size(0), residual_nd.size(1),
+                     update_nd ? StreamOf(residual_nd, sum_nd) : nullptr, normed_nd.mutable_data_ptr(),
+                     Floats(rstd_n), call.stream()));
 }
 
 void RmsNormAgain(const at::Tensor& x_nd, const at::Tensor& rstd_n, const at::Tensor& weight_d, int64_t,
                   at::Tensor& normed_nd) {
   const OperatorCall call({x_nd, rstd_n, weight_d, normed_nd});
-  call.Check(NormAgain(StorageOf(normed_nd), Floats(x_nd), Floats(rstd_n), Floats(weight_d), x_nd.size(0),
-                       x_nd.size(1), normed_nd.mutable_data_ptr(), call.stream()));
+  call.Check(NormAgain(NormStorageOf(normed_nd, x_nd), x_nd.const_data_ptr(), Floats(rstd_n),
+                       Floats(weight_d), x_nd.size(0), x_nd.size(1), normed_nd.mutable_data_ptr(),
+                       call.stream()));
 }
 
 void RmsNormBackward(const at::Tensor& d_normed_nd, const at::Tensor& x_nd, const at::Tensor& rstd_n,
@@ -41,10 +43,11 @@ void RmsNormBackward(const at::Tensor& d_normed_nd, const at::Tensor& x_nd, cons
   const OperatorCall call(
       {d_normed_nd, x_nd, rstd_n, weight_d, d_x_nd, d_weight_d, d_short_nd.value_or(x_nd)});
   const int64_t rows = x_nd.size(0), width = x_nd.size(1);
-  at::Tensor partial = at::empty({NormBackwardBlocks(rows), width}, x_nd.options());
-  call.Check(NormBackward(StorageOf(d_normed_nd), d_normed_nd.const_data_ptr(), Floats(x_nd), Floats(rstd_n),
-                          Floats(weight_d), rows, width, Floats(d_x_nd), StoredOrNull(d_short_nd),
-                          Floats(d_weight_d), Floats(partial), call.stream()));
+  at::Tensor partial = at::empty({NormBackwardBlocks(rows), width}, weight_d.options());
+  call.Check(NormBackward(NormStorageOf(d_normed_nd, x_nd), d_normed_nd.const_data_ptr(),
+                          x_nd.const_data_ptr(), Floats(rstd_n), Floats(weight_d), rows, width,
+                          StreamOf(x_nd, d_x_nd), StoredOrNull(d_short_nd), Floats(d_weight_d),
+                          Floats(partial), call.stream()));
 }
 
 void Rope(at::Tensor& qkv, const at::Tensor& positions_n, const at::Tensor& cosines, const at::Tensor& sines,
@@ -82,16 +85,22 @@ void SoftmaxCrossEntropy(at::Tensor& logits_np, const at::Tensor& targets_n, int
 }
 
 void Embed(const at::Tensor& table_vd, const at::Tensor& tokens_n, at::Tensor& out_nd) {
-  at::index_select_out(out_nd, table_vd, 0, tokens_n);
+  if (table_vd.scalar_type() == out_nd.scalar_type()) {
+    at::index_select_out(out_nd, table_vd, 0, tokens_n);
+    return;
+  }
+  const OperatorCall call({table_vd, tokens_n, out_nd});
+  call.Check(cuda::Embed(StorageOf(out_nd), Floats(table_vd), Longs(tokens_n), out_nd.size(0), out_nd.size(1),
+                         out_nd.mutable_data_ptr(), call.stream()));
 }
 
 void EmbedBackward(const at::Tensor& d_out_nd, const at::Tensor& tokens_n, at::Tensor& d_table_vd) {
   const OperatorCall call({d_out_nd, tokens_n, d_table_vd});
   const auto [tokens, rows] = at::sort(tokens_n, /*stable=*/true, /*dim=*/0, /*descending=*/false);
   const int64_t width = d_out_nd.size(1);
-  at::Tensor partial = at::empty({EmbeddingStretches(d_out_nd.size(0)), width}, d_out_nd.options());
-  call.Check(EmbeddingBackward(Floats(d_out_nd), Longs(tokens), Longs(rows), d_out_nd.size(0), width,
-                               Floats(d_table_vd), Floats(partial), call.stream()));
+  at::Tensor partial = at::empty({EmbeddingStretches(d_out_nd.size(0)), width}, d_table_vd.options());
+  call.Check(EmbeddingBackward(StorageOf(d_out_nd), d_out_nd.const_data_ptr(), Longs(tokens), Longs(rows),
+                               d_out_nd.size(0), width, Floats(d_table_vd), Floats(partial), call.stream()));
 }
 
 void SumOfSquares(const at::Tensor& values, at::Tensor& out) {

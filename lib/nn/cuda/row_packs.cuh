@@ -50,6 +50,16 @@ cudaError_t WithPacks(int64_t width, bool wide, const Function& launch) {
   return launch.template operator()<kRowPack, 0>(RowThreadsOf(items, 1));
 }
 
+/// Calls function.template operator()<type of stored values, of the stream>().
+template <typename Function>
+cudaError_t WithNormStorage(NormStorage storage, const Function& function) {
+  if (storage.stream != Storage::kFp32 && storage.stream != storage.stored) return cudaErrorInvalidValue;
+  return WithStorage(storage.stored, [&]<typename T>() {
+    return storage.stream == Storage::kFp32 ? function.template operator()<T, float>()
+                                            : function.template operator()<T, T>();
+  });
+}
+
 /// Of rows whose gradients of weights one block sums up.
 inline RowStrips NormStripsOf(int64_t rows) {
   return RowStrips::Of(rows, /*least=*/8, /*most=*/512);

@@ -37,9 +37,11 @@ void AddLayerNorm(const at::Tensor& residual_nd, const std::optional<at::Tensor>
   const OperatorCall call({residual_nd, update_nd.value_or(residual_nd), update_bias_d.value_or(weight_d),
                            weight_d, bias_d.value_or(weight_d), sum_nd.value_or(residual_nd), normed_nd,
                            mean_n, rstd_n});
-  call.Check(cuda::AddLayerNorm(StorageOf(normed_nd), NormOf(residual_nd, weight_d, bias_d),
-                                Floats(residual_nd), StoredOrNull(update_nd), FloatsOrNull(update_bias_d),
-                                static_cast<float>(epsilon), FloatsOrNull(update_nd ? sum_nd : std::nullopt),
+  at::Tensor sum = sum_nd.value_or(at::Tensor());
+  call.Check(cuda::AddLayerNorm(NormStorageOf(normed_nd, residual_nd), NormOf(residual_nd, weight_d, bias_d),
+                                residual_nd.const_data_ptr(), StoredOrNull(update_nd),
+                                FloatsOrNull(update_bias_d), static_cast<float>(epsilon),
+                                update_nd ? StreamOf(residual_nd, sum) : nullptr,
                                 normed_nd.mutable_data_ptr(), Floats(mean_n), Floats(rstd_n), call.stream()));
 }
 
@@ -47,9 +49,9 @@ void LayerNormAgain(const at::Tensor& x_nd, const at::Tensor& mean_n, const at::
                     const at::Tensor& weight_d, const std::optional<at::Tensor>& bias_d, int64_t,
                     at::Tensor& normed_nd) {
   const OperatorCall call({x_nd, mean_n, rstd_n, weight_d, bias_d.value_or(weight_d), normed_nd});
-  call.Check(cuda::LayerNormAgain(StorageOf(normed_nd), NormOf(x_nd, weight_d, bias_d), Floats(x_nd),
-                                  Floats(mean_n), Floats(rstd_n), normed_nd.mutable_data_ptr(),
-                                  call.stream()));
+  call.Check(cuda::LayerNormAgain(NormStorageOf(normed_nd, x_nd), NormOf(x_nd, weight_d, bias_d),
+                                  x_nd.const_data_ptr(), Floats(mean_n), Floats(rstd_n),
+                                  normed_nd.mutable_data_ptr(), call.stream()));
 }
 
 void LayerNormBackward(const at::Tensor& d_normed_nd, const at::Tensor& x_nd, const at::Tensor& mean_n,
@@ -59,12 +61,12 @@ void LayerNormBackward(const at::Tensor& d_normed_nd, const at::Tensor& x_nd, co
   const OperatorCall call({d_normed_nd, x_nd, mean_n, rstd_n, weight_d, d_x_nd, d_weight_d.value_or(weight_d),
                            d_bias_d.value_or(weight_d), d_short_nd.value_or(x_nd)});
   const bool of_weights = d_weight_d || d_bias_d;
-  at::Tensor partial =
-      at::empty({of_weights ? LayerNormBackwardStrips(x_nd.size(0)) : 0, 2 * x_nd.size(1)}, x_nd.options());
-  call.Check(cuda::LayerNormBackward(StorageOf(d_normed_nd), NormOf(x_nd, weight_d, std::nullopt),
-                                     d_normed_nd.const_data_ptr(), Floats(x_nd), Floats(mean_n),
+  at::Tensor partial = at::empty({of_weights ? LayerNormBackwardStrips(x_nd.size(0)) : 0, 2 * x_nd.size(1)},
+                                 weight_d.options());
+  call.Check(cuda::LayerNormBackward(NormStorageOf(d_normed_nd, x_nd), NormOf(x_nd, weight_d, std::nullopt),
+                                     d_normed_nd.const_data_ptr(), x_nd.const_data_ptr(), Floats(mean_n),
                                      Floats(rstd_n),
-                                     {.d_x = Floats(d_x_nd),
+                                     {.d_x = StreamOf(x_nd, d_x_nd),
                                       .d_short = StoredOrNull(d_short_nd),
                                       .d_weight = FloatsOrNull(d_weight_d),
                                       .d_bias = FloatsOrNull(d_bias_d),
@@ -109,8 +111,8 @@ void BiasBackward(const at::Tensor& dy_no, int64_t, at::Tensor& d_bias_o) {
 
 void AddEmbedding(const at::Tensor& table_vd, const at::Tensor& indices_n, at::Tensor& out_nd) {
   const OperatorCall call({table_vd, indices_n, out_nd});
-  call.Check(cuda::AddEmbedding(Floats(table_vd), Longs(indices_n), out_nd.size(0), out_nd.size(1),
-                                Floats(out_nd), call.stream()));
+  call.Check(cuda::AddEmbedding(StorageOf(out_nd), Floats(table_vd), Longs(indices_n), out_nd.size(0),
+                                out_nd.size(1), out_nd.mutable_data_ptr(), call.stream()));
 }
 
 }  // namespace operators

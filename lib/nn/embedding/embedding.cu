@@ -15,15 +15,6 @@ __device__ inline int64_t Column() {
   return (static_cast<int64_t>(blockIdx.y) * kThreads + threadIdx.x) * N;
 }
 
-template <int N>
-__device__ inline void AddTo(const float (&sums)[N], float* to) {
-  float values[N];
-  LoadPack<N>(to, values);
-#pragma unroll
-  for (int k = 0; k < N; ++k) values[k] += sums[k];
-  StorePack<N>(values, to);
-}
-
 /// Whether the stretch begins with the token that the one before it ends with.
 __device__ inline bool Continues(const int64_t* __restrict__ sorted_tokens, int64_t stretch) {
   const int64_t begin = stretch * kStretch;
@@ -32,9 +23,9 @@ __device__ inline bool Continues(const int64_t* __restrict__ sorted_tokens, int6
 
 /// A block takes a stretch of the sorted rows: tokens that begin in it are added to the table, row by row,
 /// and the rows of one that began before it are summed up in `partial`.
-template <int N>
+template <int N, typename T>
 __global__ void __launch_bounds__(kThreads)
-    EmbeddingStretchKernel(const float* __restrict__ d_x, const int64_t* __restrict__ sorted_tokens,
+    EmbeddingStretchKernel(const T* __restrict__ d_x, const int64_t* __restrict__ sorted_tokens,
                            const int64_t* __restrict__ sorted_rows, int64_t rows, int64_t width,
                            float* table_gradient, float* __restrict__ partial) {
   const int64_t stretch = blockIdx.x, i = Column<N>();
@@ -80,15 +71,30 @@ __global__ void __launch_bounds__(kThreads)
   StorePack<N>(sums, to);
 }
 
-template <int N>
+template <int N, typename T>
 __global__ void __launch_bounds__(kThreads)
-    AddEmbeddingKernel(const float* __restrict__ table, const int64_t* __restrict__ indices, int64_t width,
-                       float* out) {
+    EmbedKernel(const float* __restrict__ table, const int64_t* __restrict__ indices, int64_t width,
+                T* __restrict__ out) {
   const int64_t i = Column<N>();
   if (i >= width) return;
   float values[N];
   LoadPack<N>(table + indices[blockIdx.x] * width + i, values);
-  AddTo<N>(values, out + static_cast<int64_t>(blockIdx.x) * width + i);
+  StorePack<N>(values, out + static_cast<int64_t>(blockIdx.x) * width + i);
+}
+
+template <int N, typename T>
+__global__ void __launch_bounds__(kThreads)
+    AddEmbeddingKernel(const float* __restrict__ table, const int64_t* __restrict__ indices, int64_t width,
+                       T* out) {
+  const int64_t i = Column<N>();
+  if (i >= width) return;
+  T* to = out + static_cast<int64_t>(blockIdx.x) * width + i;
+  float values[N], sums[N];
+  LoadPack<N>(table + indices[blockIdx.x] * width + i, values);
+  LoadPack<N>(to, sums);
+#pragma unroll
+  for (int k = 0; k < N; ++k) sums[k] += values[k];
+  StorePack<N>(sums, to);
 }
 
 /// Blocks for so many rows of threads that own packs of the columns.
@@ -102,31 +108,42 @@ int64_t EmbeddingStretches(int64_t rows) {
   return (rows + kStretch - 1) / kStretch;
 }
 
-cudaError_t EmbeddingBackward(const float* d_x, const int64_t* sorted_tokens, const int64_t* sorted_rows,
-                              int64_t rows, int64_t width, float* table_gradient, float* partial,
-                              cudaStream_t stream) {
+cudaError_t EmbeddingBackward(Storage storage, const void* d_x, const int64_t* sorted_tokens,
+                              const int64_t* sorted_rows, int64_t rows, int64_t width, float* table_gradient,
+                              float* partial, cudaStream_t stream) {
   if (rows * width == 0) return cudaSuccess;
   const bool wide = width % 4 == 0 && Aligned(d_x) && Aligned(table_gradient) && Aligned(partial);
   const int64_t stretches = EmbeddingStretches(rows);
   const dim3 grid = GridOf(stretches, wide ? width / 4 : width);
-  const auto launch = [&](auto sum, auto add) {
-    const cudaError_t status = Launch(sum, grid, kThreads, stream, d_x, sorted_tokens, sorted_rows, rows,
-                                      width, table_gradient, partial);
-    if (status != cudaSuccess || stretches == 1) return status;
-    return Launch(add, grid, kThreads, stream, sorted_tokens, stretches, width, partial, table_gradient);
-  };
-  return wide ? launch(EmbeddingStretchKernel<4>, AddStretchesKernel<4>)
-              : launch(EmbeddingStretchKernel<1>, AddStretchesKernel<1>);
+  const cudaError_t status = WithStorage(storage, [&]<typename T>() {
+    return Launch(wide ? EmbeddingStretchKernel<4, T> : EmbeddingStretchKernel<1, T>, grid, kThreads, stream,
+                  static_cast<const T*>(d_x), sorted_tokens, sorted_rows, rows, width, table_gradient,
+                  partial);
+  });
+  if (status != cudaSuccess || stretches == 1) return status;
+  return Launch(wide ? AddStretchesKernel<4> : AddStretchesKernel<1>, grid, kThreads, stream, sorted_tokens,
+                stretches, width, partial, table_gradient);
 }
 
-cudaError_t AddEmbedding(const float* table, const int64_t* indices, int64_t rows, int64_t width, float* out,
-                         cudaStream_t stream) {
+cudaError_t Embed(Storage storage, const float* table, const int64_t* indices, int64_t rows, int64_t width,
+                  void* out, cudaStream_t stream) {
   if (rows * width == 0) return cudaSuccess;
   const bool wide = width % 4 == 0 && Aligned(table) && Aligned(out);
-  const auto launch = [&](auto kernel, int64_t packs) {
-    return Launch(kernel, GridOf(rows, packs), kThreads, stream, table, indices, width, out);
-  };
-  return wide ? launch(AddEmbeddingKernel<4>, width / 4) : launch(AddEmbeddingKernel<1>, width);
+  return WithStorage(storage, [&]<typename T>() {
+    return Launch(wide ? EmbedKernel<4, T> : EmbedKernel<1, T>, GridOf(rows, wide ? width / 4 : width),
+                  kThreads, stream, table, indices, width, static_cast<T*>(out));
+  });
+}
+
+cudaError_t AddEmbedding(Storage storage, const float* table, const int64_t* indices, int64_t rows,
+                         int64_t width, void* out, cudaStream_t stream) {
+  if (rows * width == 0) return cudaSuccess;
+  const bool wide = width % 4 == 0 && Aligned(table) && Aligned(out);
+  return WithStorage(storage, [&]<typename T>() {
+    return Launch(wide ? AddEmbeddingKernel<4, T> : AddEmbeddingKernel<1, T>,
+                  GridOf(rows, wide ? width / 4 : width), kThreads, stream, table, indices, width,
+                  static_cast<T*>(out));
+  });
 }
 
 }  // namespace trainwright::cuda

@@ -17,18 +17,18 @@ void AddLayerNorm(const Numerics& numerics, const at::Tensor& residual_nd, const
                              ops::IfDefined(sum_nd), normed_nd, statistics.mean_n, statistics.rstd_n);
   }
   const int64_t width = residual_nd.size(1);
-  const cpu::Codec codec = cpu::CodecOf(numerics);
-  const float* residual = residual_nd.const_data_ptr<float>();
+  const cpu::Codec codec = cpu::CodecOf(numerics), stream = cpu::StreamCodecOf(numerics);
+  const void* residual = cpu::StreamData(numerics, residual_nd);
   const void* update = update_nd.defined() ? update_nd.const_data_ptr() : nullptr;
   const float *update_bias = cpu::DataOrNull(update_bias_d),
               *weight = weights.weight_d.const_data_ptr<float>(), *bias = cpu::DataOrNull(weights.bias_d);
-  float* sum = update_nd.defined() ? sum_nd.mutable_data_ptr<float>() : nullptr;
+  void* sum = update_nd.defined() ? cpu::MutableStreamData(numerics, sum_nd) : nullptr;
   void* normed = normed_nd.mutable_data_ptr();
   float *mean = statistics.mean_n.mutable_data_ptr<float>(),
         *rstd = statistics.rstd_n.mutable_data_ptr<float>();
   cpu::ParallelRows(residual_nd.size(0), 4 * width, [&](int64_t begin, int64_t end) {
-    cpu::BestKernels().add_layer_norm(codec, residual, update, update_bias, weight, bias, epsilon, width, sum,
-                                      normed, mean, rstd, begin, end);
+    cpu::BestKernels().add_layer_norm(codec, stream, residual, update, update_bias, weight, bias, epsilon,
+                                      width, sum, normed, mean, rstd, begin, end);
   });
 }
 
@@ -40,13 +40,15 @@ void LayerNormAgain(const Numerics& numerics, const at::Tensor& x_nd, const Laye
                                ops::IfDefined(weights.bias_d), numerics.code(), normed_nd);
   }
   const int64_t width = x_nd.size(1);
-  const cpu::Codec codec = cpu::CodecOf(numerics);
-  const float *x = x_nd.const_data_ptr<float>(), *mean = statistics.mean_n.const_data_ptr<float>(),
+  const cpu::Codec codec = cpu::CodecOf(numerics), stream = cpu::StreamCodecOf(numerics);
+  const void* x = cpu::StreamData(numerics, x_nd);
+  const float *mean = statistics.mean_n.const_data_ptr<float>(),
               *rstd = statistics.rstd_n.const_data_ptr<float>(),
               *weight = weights.weight_d.const_data_ptr<float>(), *bias = cpu::DataOrNull(weights.bias_d);
   void* normed = normed_nd.mutable_data_ptr();
   cpu::ParallelRows(x_nd.size(0), 2 * width, [&](int64_t begin, int64_t end) {
-    cpu::BestKernels().layer_norm_again(codec, x, mean, rstd, weight, bias, width, normed, begin, end);
+    cpu::BestKernels().layer_norm_again(codec, stream, x, mean, rstd, weight, bias, width, normed, begin,
+                                        end);
   });
 }
 
@@ -60,18 +62,18 @@ void LayerNormBackward(const Numerics& numerics, const at::Tensor& d_normed_nd, 
                                   ops::IfDefined(d_bias_d), ops::IfDefined(d_short_nd));
   }
   const int64_t width = x_nd.size(1);
-  const cpu::Codec codec = cpu::CodecOf(numerics);
-  const void* d_normed = d_normed_nd.const_data_ptr();
-  const float *x = x_nd.const_data_ptr<float>(), *mean = statistics.mean_n.const_data_ptr<float>(),
+  const cpu::Codec codec = cpu::CodecOf(numerics), stream = cpu::StreamCodecOf(numerics);
+  const void *d_normed = d_normed_nd.const_data_ptr(), *x = cpu::StreamData(numerics, x_nd);
+  const float *mean = statistics.mean_n.const_data_ptr<float>(),
               *rstd = statistics.rstd_n.const_data_ptr<float>(), *weight = weight_d.const_data_ptr<float>();
-  float* d_x = d_x_nd.mutable_data_ptr<float>();
+  void* d_x = cpu::MutableStreamData(numerics, d_x_nd);
   float* d_weight = d_weight_d.defined() ? d_weight_d.mutable_data_ptr<float>() : nullptr;
   float* d_bias = d_bias_d.defined() ? d_bias_d.mutable_data_ptr<float>() : nullptr;
   cpu::SumOverRowBlocks(
       x_nd.size(0), d_bias == nullptr ? width : 2 * width,
       [&](float* sums, int64_t begin, int64_t end) {
-        cpu::BestKernels().layer_norm_backward(codec, d_normed, x, mean, rstd, weight, width, d_x, sums,
-                                               d_bias == nullptr ? nullptr : sums + width, begin, end);
+        cpu::BestKernels().layer_norm_backward(codec, stream, d_normed, x, mean, rstd, weight, width, d_x,
+                                               sums, d_bias == nullptr ? nullptr : sums + width, begin, end);
       },
       [&](const float* sums) {
         for (int64_t i = 0; d_weight != nullptr && i < width; ++i) d_weight[i] += sums[i];

@@ -21,15 +21,15 @@ __device__ inline void StoreNormalized(const float (&x)[N], float mean, float rs
   StorePack<N>(values, out + column);
 }
 
-template <typename T, int N, int kPacks>
+template <typename T, typename S, int N, int kPacks>
 __global__ void __launch_bounds__(kRowThreads)
-    AddLayerNormKernel(LayerNormInput norm, const float* __restrict__ residual, const T* __restrict__ update,
-                       const float* __restrict__ update_bias, float epsilon, float* sum,
-                       T* __restrict__ normed, float* __restrict__ mean, float* __restrict__ rstd) {
+    AddLayerNormKernel(LayerNormInput norm, const S* __restrict__ residual, const T* __restrict__ update,
+                       const float* __restrict__ update_bias, float epsilon, S* sum, T* __restrict__ normed,
+                       float* __restrict__ mean, float* __restrict__ rstd) {
   __shared__ float shared[32];
   const int64_t row = static_cast<int64_t>(blockIdx.x) * norm.width;
   // May have been written by this block, each element by the thread that reads it, so it is no __restrict__.
-  const float* x = update != nullptr ? sum + row : residual + row;
+  const S* x = update != nullptr ? sum + row : residual + row;
   float values[kHeld<kPacks>][N] = {};
   float total = 0;
   ForPacks<N, kPacks>(norm.width, [&](int pack, int64_t column) {
@@ -41,6 +41,7 @@ __global__ void __launch_bounds__(kRowThreads)
 #pragma unroll
       for (int k = 0; k < N; ++k) values[pack][k] += updates[k] + biases[k];
       StorePack<N>(values[pack], sum + row + column);
+      RoundPack<S>(values[pack]);
     }
 #pragma unroll
     for (int k = 0; k < N; ++k) total += values[pack][k];
@@ -67,9 +68,9 @@ __global__ void __launch_bounds__(kRowThreads)
   });
 }
 
-template <typename T, int N>
+template <typename T, typename S, int N>
 __global__ void __launch_bounds__(kRowThreads)
-    LayerNormAgainKernel(LayerNormInput norm, const float* __restrict__ x, const float* __restrict__ mean,
+    LayerNormAgainKernel(LayerNormInput norm, const S* __restrict__ x, const float* __restrict__ mean,
                          const float* __restrict__ rstd, T* __restrict__ normed) {
   const int64_t row = static_cast<int64_t>(blockIdx.x) * norm.width;
   const float center = mean[blockIdx.x], scale = rstd[blockIdx.x];
@@ -107,11 +108,11 @@ __device__ inline RowSums SumOverBlock(RowSums sums, RowSums* shared) {
 
 /// A block takes a strip of rows one after another; a thread owns its columns of the gradients of weight and
 /// bias: in registers, or with kPacks 0 in `partial`.
-template <typename T, int N, int kPacks>
+template <typename T, typename S, int N, int kPacks>
 __global__ void __launch_bounds__(kRowThreads)
     LayerNormBackwardKernel(LayerNormInput norm, RowStrips strips, const T* __restrict__ d_normed,
-                            const float* __restrict__ x, const float* __restrict__ mean,
-                            const float* __restrict__ rstd, float* d_x, T* __restrict__ d_short,
+                            const S* __restrict__ x, const float* __restrict__ mean,
+                            const float* __restrict__ rstd, S* d_x, T* __restrict__ d_short,
                             float* __restrict__ partial) {
   __shared__ RowSums shared[32];
   const int64_t width = norm.width, begin = static_cast<int64_t>(blockIdx.x) * strips.rows;
@@ -187,32 +188,33 @@ bool Wide(const LayerNormInput& norm) {
 
 }  // namespace
 
-cudaError_t AddLayerNorm(Storage storage, const LayerNormInput& norm, const float* residual,
-                         const void* update, const float* update_bias, float epsilon, float* sum,
-                         void* normed, float* mean, float* rstd, cudaStream_t stream) {
+cudaError_t AddLayerNorm(NormStorage storage, const LayerNormInput& norm, const void* residual,
+                         const void* update, const float* update_bias, float epsilon, void* sum, void* normed,
+                         float* mean, float* rstd, cudaStream_t stream) {
   if (norm.rows == 0) return cudaSuccess;
   const bool wide = Wide(norm) && Aligned(residual) && Aligned(update) && Aligned(update_bias) &&
                     Aligned(sum) && Aligned(normed);
-  return WithStorage(storage, [&]<typename T>() {
+  return WithNormStorage(storage, [&]<typename T, typename S>() {
     return WithPacks(norm.width, wide, [&]<int N, int kPacks>(unsigned threads) {
-      return Launch(AddLayerNormKernel<T, N, kPacks>, dim3(static_cast<unsigned>(norm.rows)), dim3(threads),
-                    stream, norm, residual, static_cast<const T*>(update), update_bias, epsilon, sum,
+      return Launch(AddLayerNormKernel<T, S, N, kPacks>, dim3(static_cast<unsigned>(norm.rows)),
+                    dim3(threads), stream, norm, static_cast<const S*>(residual),
+                    static_cast<const T*>(update), update_bias, epsilon, static_cast<S*>(sum),
                     static_cast<T*>(normed), mean, rstd);
     });
   });
 }
 
-cudaError_t LayerNormAgain(Storage storage, const LayerNormInput& norm, const float* x, const float* mean,
+cudaError_t LayerNormAgain(NormStorage storage, const LayerNormInput& norm, const void* x, const float* mean,
                            const float* rstd, void* normed, cudaStream_t stream) {
   if (norm.rows == 0) return cudaSuccess;
   const bool wide = Wide(norm) && Aligned(x) && Aligned(normed);
-  return WithStorage(storage, [&]<typename T>() {
+  return WithNormStorage(storage, [&]<typename T, typename S>() {
     const auto launch = [&](auto kernel, int64_t items) {
       return Launch(kernel, dim3(static_cast<unsigned>(norm.rows)), dim3(RowThreadsOf(items, 1)), stream,
-                    norm, x, mean, rstd, static_cast<T*>(normed));
+                    norm, static_cast<const S*>(x), mean, rstd, static_cast<T*>(normed));
     };
-    return wide ? launch(LayerNormAgainKernel<T, kRowPack>, norm.width / kRowPack)
-                : launch(LayerNormAgainKernel<T, 1>, norm.width);
+    return wide ? launch(LayerNormAgainKernel<T, S, kRowPack>, norm.width / kRowPack)
+                : launch(LayerNormAgainKernel<T, S, 1>, norm.width);
   });
 }
 
@@ -220,18 +222,19 @@ int64_t LayerNormBackwardStrips(int64_t rows) {
   return NormStripsOf(rows).count;
 }
 
-cudaError_t LayerNormBackward(Storage storage, const LayerNormInput& norm, const void* d_normed,
-                              const float* x, const float* mean, const float* rstd,
+cudaError_t LayerNormBackward(NormStorage storage, const LayerNormInput& norm, const void* d_normed,
+                              const void* x, const float* mean, const float* rstd,
                               const LayerNormGradients& gradients, cudaStream_t stream) {
   if (norm.rows == 0) return cudaSuccess;
   const bool wide = norm.width % kRowPack == 0 && Aligned(norm.weight) && Aligned(d_normed) && Aligned(x) &&
                     Aligned(gradients.d_x) && Aligned(gradients.d_short) && Aligned(gradients.partial);
   const RowStrips strips = NormStripsOf(norm.rows);
-  const cudaError_t status = WithStorage(storage, [&]<typename T>() {
+  const cudaError_t status = WithNormStorage(storage, [&]<typename T, typename S>() {
     return WithPacks(norm.width, wide, [&]<int N, int kPacks>(unsigned threads) {
-      return Launch(LayerNormBackwardKernel<T, N, kPacks>, dim3(static_cast<unsigned>(strips.count)),
-                    dim3(threads), stream, norm, strips, static_cast<const T*>(d_normed), x, mean, rstd,
-                    gradients.d_x, static_cast<T*>(gradients.d_short), gradients.partial);
+      return Launch(LayerNormBackwardKernel<T, S, N, kPacks>, dim3(static_cast<unsigned>(strips.count)),
+                    dim3(threads), stream, norm, strips, static_cast<const T*>(d_normed),
+                    static_cast<const S*>(x), mean, rstd, static_cast<S*>(gradients.d_x),
+                    static_cast<T*>(gradients.d_short), gradients.partial);
     });
   });
   if (status != cudaSuccess || gradients.partial == nullptr) return status;

@@ -17,15 +17,15 @@ __device__ inline void StoreScaled(const float (&x)[N], float rstd, const float*
   StorePack<N>(values, out + column);
 }
 
-template <typename T, int N, int kPacks>
+template <typename T, typename S, int N, int kPacks>
 __global__ void __launch_bounds__(kRowThreads)
-    AddNormKernel(const float* __restrict__ residual, const T* __restrict__ update,
-                  const float* __restrict__ weight, float epsilon, int64_t width, float* sum,
+    AddNormKernel(const S* __restrict__ residual, const T* __restrict__ update,
+                  const float* __restrict__ weight, float epsilon, int64_t width, S* sum,
                   T* __restrict__ normed, float* __restrict__ rstd) {
   __shared__ float shared[32];
   const int64_t row = static_cast<int64_t>(blockIdx.x) * width;
   // May have been written by this block, each element by the thread that reads it, so it is no __restrict__.
-  const float* x = update != nullptr ? sum + row : residual + row;
+  const S* x = update != nullptr ? sum + row : residual + row;
   float values[kHeld<kPacks>][N] = {};
   float squares = 0;
   ForPacks<N, kPacks>(width, [&](int pack, int64_t column) {
@@ -36,6 +36,7 @@ __global__ void __launch_bounds__(kRowThreads)
 #pragma unroll
       for (int k = 0; k < N; ++k) values[pack][k] += updates[k];
       StorePack<N>(values[pack], sum + row + column);
+      RoundPack<S>(values[pack]);
     }
 #pragma unroll
     for (int k = 0; k < N; ++k) squares += values[pack][k] * values[pack][k];
@@ -49,10 +50,10 @@ __global__ void __launch_bounds__(kRowThreads)
   });
 }
 
-template <typename T, int N>
+template <typename T, typename S, int N>
 __global__ void __launch_bounds__(kRowThreads)
-    NormAgainKernel(const float* __restrict__ x, const float* __restrict__ rstd,
-                    const float* __restrict__ weight, int64_t width, T* __restrict__ normed) {
+    NormAgainKernel(const S* __restrict__ x, const float* __restrict__ rstd, const float* __restrict__ weight,
+                    int64_t width, T* __restrict__ normed) {
   const int64_t row = static_cast<int64_t>(blockIdx.x) * width;
   const float scale = rstd[blockIdx.x];
   ForPacks<N, 0>(width, [&](int, int64_t column) {
@@ -64,11 +65,11 @@ __global__ void __launch_bounds__(kRowThreads)
 
 /// A block takes a strip of rows one after another; a thread owns its columns of the weight's gradient: in
 /// registers, or with kPacks 0 in `partial`.
-template <typename T, int N, int kPacks>
+template <typename T, typename S, int N, int kPacks>
 __global__ void __launch_bounds__(kRowThreads)
-    NormBackwardKernel(const T* __restrict__ d_normed, const float* __restrict__ x,
+    NormBackwardKernel(const T* __restrict__ d_normed, const S* __restrict__ x,
                        const float* __restrict__ rstd, const float* __restrict__ weight, RowStrips strips,
-                       int64_t width, float* d_x, T* __restrict__ d_short, float* __restrict__ partial) {
+                       int64_t width, S* d_x, T* __restrict__ d_short, float* __restrict__ partial) {
   __shared__ float shared[32];
   const int64_t begin = static_cast<int64_t>(blockIdx.x) * strips.rows;
   const int64_t end = begin + strips.rows < strips.total_rows ? begin + strips.rows : strips.total_rows;
@@ -122,32 +123,32 @@ __global__ void __launch_bounds__(kRowThreads)
 
 }  // namespace
 
-cudaError_t AddNorm(Storage storage, const float* residual, const void* update, const float* weight,
-                    float epsilon, int64_t rows, int64_t width, float* sum, void* normed, float* rstd,
+cudaError_t AddNorm(NormStorage storage, const void* residual, const void* update, const float* weight,
+                    float epsilon, int64_t rows, int64_t width, void* sum, void* normed, float* rstd,
                     cudaStream_t stream) {
   if (rows == 0) return cudaSuccess;
   const bool wide = width % kRowPack == 0 && Aligned(residual) && Aligned(update) && Aligned(weight) &&
                     Aligned(sum) && Aligned(normed);
-  return WithStorage(storage, [&]<typename T>() {
+  return WithNormStorage(storage, [&]<typename T, typename S>() {
     return WithPacks(width, wide, [&]<int N, int kPacks>(unsigned threads) {
-      return Launch(AddNormKernel<T, N, kPacks>, static_cast<unsigned>(rows), threads, stream, residual,
-                    static_cast<const T*>(update), weight, epsilon, width, sum, static_cast<T*>(normed),
-                    rstd);
+      return Launch(AddNormKernel<T, S, N, kPacks>, static_cast<unsigned>(rows), threads, stream,
+                    static_cast<const S*>(residual), static_cast<const T*>(update), weight, epsilon, width,
+                    static_cast<S*>(sum), static_cast<T*>(normed), rstd);
     });
   });
 }
 
-cudaError_t NormAgain(Storage storage, const float* x, const float* rstd, const float* weight, int64_t rows,
-                      int64_t width, void* normed, cudaStream_t stream) {
+cudaError_t NormAgain(NormStorage storage, const void* x, const float* rstd, const float* weight,
+                      int64_t rows, int64_t width, void* normed, cudaStream_t stream) {
   if (rows == 0) return cudaSuccess;
   const bool wide = width % kRowPack == 0 && Aligned(x) && Aligned(weight) && Aligned(normed);
-  return WithStorage(storage, [&]<typename T>() {
+  return WithNormStorage(storage, [&]<typename T, typename S>() {
     const auto launch = [&](auto kernel, int64_t items) {
-      return Launch(kernel, static_cast<unsigned>(rows), RowThreadsOf(items, 1), stream, x, rstd, weight,
-                    width, static_cast<T*>(normed));
+      return Launch(kernel, static_cast<unsigned>(rows), RowThreadsOf(items, 1), stream,
+                    static_cast<const S*>(x), rstd, weight, width, static_cast<T*>(normed));
     };
-    return wide ? launch(NormAgainKernel<T, kRowPack>, width / kRowPack)
-                : launch(NormAgainKernel<T, 1>, width);
+    return wide ? launch(NormAgainKernel<T, S, kRowPack>, width / kRowPack)
+                : launch(NormAgainKernel<T, S, 1>, width);
   });
 }
 
@@ -155,18 +156,18 @@ int64_t NormBackwardBlocks(int64_t rows) {
   return NormStripsOf(rows).count;
 }
 
-cudaError_t NormBackward(Storage storage, const void* d_normed, const float* x, const float* rstd,
-                         const float* weight, int64_t rows, int64_t width, float* d_x, void* d_short,
+cudaError_t NormBackward(NormStorage storage, const void* d_normed, const void* x, const float* rstd,
+                         const float* weight, int64_t rows, int64_t width, void* d_x, void* d_short,
                          float* d_weight, float* partial, cudaStream_t stream) {
   if (rows == 0) return cudaSuccess;
   const bool wide = width % kRowPack == 0 && Aligned(d_normed) && Aligned(x) && Aligned(weight) &&
                     Aligned(d_x) && Aligned(d_short) && Aligned(partial);
   const RowStrips strips = NormStripsOf(rows);
-  const cudaError_t status = WithStorage(storage, [&]<typename T>() {
+  const cudaError_t status = WithNormStorage(storage, [&]<typename T, typename S>() {
     return WithPacks(width, wide, [&]<int N, int kPacks>(unsigned threads) {
-      return Launch(NormBackwardKernel<T, N, kPacks>, static_cast<unsigned>(strips.count), threads, stream,
-                    static_cast<const T*>(d_normed), x, rstd, weight, strips, width, d_x,
-                    static_cast<T*>(d_short), partial);
+      return Launch(NormBackwardKernel<T, S, N, kPacks>, static_cast<unsigned>(strips.count), threads, stream,
+                    static_cast<const T*>(d_normed), static_cast<const S*>(x), rstd, weight, strips, width,
+                    static_cast<S*>(d_x), static_cast<T*>(d_short), partial);
     });
   });
   if (status != cudaSuccess) return status;

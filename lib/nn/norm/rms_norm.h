@@ -1,7 +1,10 @@
 /// Root-mean-square normalisation fused with the residual addition before it, and its backward pass.
 /// \source Zhang and Sennrich 2019, arXiv:1910.07467
 ///
-/// The residual stream, statistics and weights are fp32; the normalised output has the storage type.
+/// Statistics and weights are fp32; the normalised output has the storage type. The residual stream
+/// (residual_nd, sum_nd, x_nd) and its gradient are fp32, or with numerics.residual of the storage type: each
+/// of their sums is then made in fp32 and rounded once, and what is normalised, forward, again and backward,
+/// is the rounded sum.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -20,9 +23,9 @@ void AddRmsNorm(const Numerics& numerics, const at::Tensor& residual_nd, const a
 void RmsNormAgain(const Numerics& numerics, const at::Tensor& x_nd, const at::Tensor& rstd_n,
                   const at::Tensor& weight_d, at::Tensor& normed_nd);
 
-/// Adds to d_x_nd and, where it is defined, d_weight_d (both fp32).
+/// Adds to d_x_nd and, where it is defined, d_weight_d (fp32).
 /// \param d_short_nd storage type: becomes the new d_x_nd, rounded, as the next GEMM reads it; undefined:
-///     not wanted
+///     not wanted, as where d_x_nd is itself rounded
 void RmsNormBackward(const Numerics& numerics, const at::Tensor& d_normed_nd, const at::Tensor& x_nd,
                      const at::Tensor& rstd_n, const at::Tensor& weight_d, at::Tensor& d_x_nd,
                      at::Tensor& d_weight_d, at::Tensor& d_short_nd);
