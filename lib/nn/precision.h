@@ -7,6 +7,7 @@
 
 #include "lib/spec/attention_backend.h"
 #include "lib/spec/compute_kinds.h"
+#include "lib/spec/fp8_parts.h"
 #include "lib/spec/precision.h"
 #include "lib/spec/scan_kind.h"
 
@@ -29,6 +30,7 @@ struct Numerics {
   AttentionBackend equal_spans = AttentionBackend::kAuto;  ///< see ComputeKinds
   int64_t head_slice_logits = 0;                           ///< as HeadSliceRows takes it
   int64_t vocabulary_multiple = 1;  ///< columns of logits, of which the last are pads: see PaddedVocabulary
+  Fp8Parts fp8 = {};                ///< see lib/nn/linear/fp8.h
   /// Whether fp32 storage holds values rounded to reduced precision.
   bool emulated() const { return precision != Precision::kFp32 && storage == at::kFloat; }
   /// The precision as operators take it (ops.h).
@@ -36,6 +38,7 @@ struct Numerics {
 };
 
 /// The storage and the padding that are fast on a device.
+/// \throws Error{kUsage} where it has no GEMMs of the precision or, asked for, of fp8
 Numerics ChooseNumerics(Precision precision, at::Device device, const ComputeKinds& kinds = {});
 
 }  // namespace trainwright

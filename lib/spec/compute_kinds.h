@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "lib/spec/attention_backend.h"
+#include "lib/spec/fp8_parts.h"
 #include "lib/spec/scan_kind.h"
 
 namespace trainwright {
@@ -20,6 +21,7 @@ struct ComputeKinds {
   /// What kAuto stands for where all spans of a micro-batch have one length; kAuto: what it does elsewhere.
   AttentionBackend equal_spans = AttentionBackend::kAuto;
   int64_t head_slice_logits = 0;  ///< as HeadSliceRows takes it
+  Fp8Parts fp8 = {};              ///< whose GEMMs are in fp8; the rest are in the precision of the model
 };
 
 }  // namespace trainwright

@@ -25,6 +25,7 @@ class TransformerFamily : public FamilyDescription {
   StepFlops CountStepFlops(const ModelConfig& config, const FineTuning& tuning) const final;
   int64_t CountAttentionPairs(const ModelConfig& config, const std::vector<int32_t>& starts) const final;
   std::vector<LayerMatrix> LayerMatrices(const ModelConfig& config) const final;
+  bool has_fp8_mlp() const final { return true; }
 
  protected:
   /// Where a matrix lies in its layer, in the order of the forward pass. In a parallel layer kUp does not lie

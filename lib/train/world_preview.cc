@@ -174,7 +174,9 @@ WorldPreview PreviewWorlds(const WorldSettings& world, const TrainJobContext& co
   training.sharding = Sharding::kNone;
   if (world.memory_bytes > 0 && training.device.is_cpu()) {
     training.device = at::Device(at::kCUDA);
+    const Fp8Parts fp8 = training.kinds.fp8;
     training.kinds = {AttentionBackend::kAuto, training.kinds.scan};
+    training.kinds.fp8 = fp8;
   }
   WorldRequest request = {
       .worlds = world.worlds,

@@ -611,6 +611,8 @@ void AddEmbedding(const float* table, const int64_t* indices, int64_t width, flo
 
 #include "lib/nn/scan/channel_scale_body.h"
 
+#include "lib/nn/linear/fp8_kernels_body.h"
+
 }  // namespace
 
 const Kernels TRAINWRIGHT_KERNELS = {TRAINWRIGHT_KERNELS_NAME,
@@ -660,7 +662,10 @@ const Kernels TRAINWRIGHT_KERNELS = {TRAINWRIGHT_KERNELS_NAME,
                                      ConvolutionBackward,
                                      ConvolutionInputBackward,
                                      ScaleColumns,
-                                     ScaleColumnsBackward};
+                                     ScaleColumnsBackward,
+                                     LargestBits,
+                                     Fp8Encode,
+                                     Fp8Decode};
 
 }  // namespace trainwright::cpu
 
