@@ -95,7 +95,7 @@ TEST(PlanTable, StoresOptionsThatOnlyAnObjectiveOrAnOptimizerHasWhereThereAreAny
   }
 }
 
-TEST(PlanTable, StoresAndTellsFp8WhereItIsOnAndRefusesAnotherOnResume) {
+TEST(PlanTable, StoresAndTellsFp8WhereItIsOnAndRefusesAnUnknownName) {
   TrainPlan plan;
   EXPECT_FALSE(EncodePlan(plan).contains("fp8"));
   EXPECT_FALSE(PlanAsOptions(plan).contains("fp8"));

@@ -29,6 +29,12 @@ struct LargerBits {
   __device__ uint32_t operator()(uint32_t a, uint32_t b) const { return a < b ? b : a; }
 };
 
+/// Which row an element lies in; divisions of 64 bits take as long as the kernels' memory.
+__device__ inline int64_t RowOf(int64_t element, int64_t width) {
+  if (element > 0xFFFFFFFFll || width > 0xFFFFFFFFll) return element / width;
+  return static_cast<uint32_t>(element) / static_cast<uint32_t>(width);
+}
+
 template <typename T, int N>
 __global__ void __launch_bounds__(kThreads)
     LargestKernel(const T* x, int64_t rows, int64_t columns, int64_t stride, uint32_t* partial) {
@@ -37,8 +43,9 @@ __global__ void __launch_bounds__(kThreads)
   uint32_t largest = 0;
   for (int64_t i = (static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x) * N; i < rows * columns;
        i += step) {
+    const int64_t row = RowOf(i, columns);
     float values[N];
-    LoadPack<N>(x + i / columns * stride + i % columns, values);
+    LoadPack<N>(x + row * stride + (i - row * columns), values);
 #pragma unroll
     for (int k = 0; k < N; ++k) largest = LargerBits()(largest, FloatToBits(values[k]) & 0x7FFFFFFFu);
   }
@@ -73,7 +80,7 @@ __global__ void __launch_bounds__(kThreads)
   const int64_t step = static_cast<int64_t>(gridDim.x) * kThreads * kPack;
   for (int64_t i = (static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x) * kPack;
        i < rows * code_stride; i += step) {
-    const int64_t row = i / code_stride, column = i % code_stride;
+    const int64_t row = RowOf(i, code_stride), column = i - row * code_stride;
     const T* from = x + row * stride + column;
     float values[kPack] = {};
     if constexpr (wide) {
