@@ -1,4 +1,4 @@
-/// Rounding a matrix to fp8 on a GPU, as lib/nn/fp8_ops.h has it, launched on a stream. Memory and
+/// Rounding a matrix to fp8 on a GPU, as in lib/nn/fp8_ops.h, launched on a stream. Memory and
 /// determinism are those of kernels.h: the largest magnitude is the same in any order.
 #pragma once
 
