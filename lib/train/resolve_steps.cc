@@ -91,6 +91,10 @@ void TakeFp8(const TrainJobContext& context, ResolvedRun* run) {
                     " has no MLPs that can be in fp8",
                 "", "use --fp8 head, or leave it out");
   }
+  if (plan.fp8.head && plan.tuning.embedding && !plan.tuning.embedding->train_head) {
+    throw Error(ErrorCode::kUsage, option, "no loss of this run reads the logits: it has no head to compute",
+                "", plan.fp8.mlp ? "use --fp8 mlp" : "leave it out");
+  }
   if (plan.tuning.frozen_format != WeightFormat::kPlain) {
     throw Error(ErrorCode::kUsage, option + ", --quant", "cannot both be in force", "",
                 "leave out one of the two");
