@@ -379,6 +379,12 @@ void DefinePrecisionOptions(CLI::App& app, TrainSettings* settings) {
                  "--mixed-precision bf16) halves their memory and traffic, see RESIDUAL STREAM")
       ->check(CLI::IsMember({"fp32", "bf16"}))
       ->group("Model");
+  app.add_option(
+         "--fp8", settings->fp8,
+         "with --mixed-precision bf16, compute the GEMMs of the layers' MLPs, of the head, or of both "
+         "in fp8, with a scale for each operand; on a CPU its rounding alone, see FP8 (default: off)")
+      ->check(CLI::IsMember({"off", "mlp", "head", "mlp+head"}))
+      ->group("Model");
   app.add_option("--seed", settings->seed,
                  "seed of the initial weights and the order of the data (default: 0)")
       ->group("Model");

@@ -45,6 +45,7 @@ complete -c train -l merge -x -a '(__fish_complete_directories)' -d 'Instead of 
 complete -c train -l allow-other-base -d 'With --adapter or --merge, take the adapter although its metadata.json records the sha256 of another base'
 complete -c train -l mixed-precision -x -a 'no bf16 fp16 auto' -d 'no, bf16, fp16 (with dynamic loss scaling), or auto: bf16 where the device is fast at it, fp16 on a GPU without bf16 (default: no)'
 complete -c train -l residual-stream -x -a 'fp32 bf16' -d 'Type in which a transformers residual stream and its gradient are stored'
+complete -c train -l fp8 -x -a 'off mlp head mlp+head' -d 'With --mixed-precision bf16, compute the GEMMs of the layers MLPs, of the head, or of both in fp8, with a scale for each operand'
 complete -c train -l seed -x -d 'Seed of the initial weights and the order of the data (default: 0)'
 complete -c train -l ten-init -x -a 'lru compat' -d 'How decays are written as trained numbers, and where they start'
 complete -c train -l ten-chunk -x -d 'Tokens of a chunk of the recurrence'

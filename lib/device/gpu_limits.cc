@@ -10,7 +10,7 @@ namespace {
 
 using Capability = std::pair<int32_t, int32_t>;
 
-constexpr Capability kOldestServed{7, 5}, kFirstWithBf16{8, 0};
+constexpr Capability kOldestServed{7, 5}, kFirstWithBf16{8, 0}, kFirstWithFp8{8, 9};
 
 Capability CapabilityOf(const CudaDeviceInfo& gpu) {
   return {gpu.capability_major, gpu.capability_minor};
@@ -44,7 +44,10 @@ std::string WhyTooOld(const CudaDeviceInfo& gpu, int32_t index) {
 
 GpuLimits LimitsOf(const CudaDeviceInfo& gpu, int32_t index) {
   const bool of_today = CapabilityOf(gpu) >= kFirstWithBf16;
-  return {.bf16 = of_today, .flash_attention = of_today, .gpu = NameOf(gpu, index) + " of " + TextOf(gpu)};
+  return {.bf16 = of_today,
+          .fp8 = CapabilityOf(gpu) >= kFirstWithFp8,
+          .flash_attention = of_today,
+          .gpu = NameOf(gpu, index) + " of " + TextOf(gpu)};
 }
 
 const GpuLimits& LimitsOf(c10::Device device) {

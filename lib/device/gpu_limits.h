@@ -2,7 +2,7 @@
 ///
 /// The kernels are built for compute capability 7.5 (Turing), 8.0 and 9.0, and as PTX for later ones; CUDA 13
 /// has dropped what came before 7.5. Tensor cores of 7.5 multiply fp16 alone, and of torch's attention
-/// kernels only the memory-efficient one and math run there.
+/// kernels only the memory-efficient one and math run there. Tensor cores multiply fp8 from 8.9 on.
 #pragma once
 
 #include <c10/core/Device.h>
@@ -15,6 +15,7 @@ namespace trainwright {
 
 struct GpuLimits {
   bool bf16 = true;             ///< GEMMs of bf16
+  bool fp8 = true;              ///< GEMMs of fp8
   bool flash_attention = true;  ///< FlashAttention and cuDNN's attention
   std::string gpu;              ///< "GPU 0 (Tesla T4) of compute capability 7.5"; empty: not a GPU
 };

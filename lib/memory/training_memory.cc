@@ -10,8 +10,10 @@
 #include "lib/dist/value_exchange.h"
 #include "lib/nn/attention/attention_backend.h"
 #include "lib/nn/attention/torch_attention.h"
+#include "lib/nn/linear/fp8.h"
 #include "lib/nn/linear/micro_kernel.h"
 #include "lib/nn/linear/product_chooser.h"
+#include "lib/nn/loss/head_slices.h"
 #include "lib/nn/product_workspace.h"
 #include "lib/spec/family.h"
 
@@ -66,6 +68,26 @@ int64_t EstimateProducts(const LanguageModel& shapes, Precision precision, int64
          kPartsOfHead * part(shapes.config().vocab_size * shapes.config().hidden_size);
 }
 
+/// Of an MLP's GEMMs or the head's, whichever is more.
+int64_t Fp8Copies(const MemoryRequest& request, int64_t num_tokens) {
+  const Fp8Parts& parts = request.kinds.fp8;
+  const ModelConfig& model = request.model;
+  const bool on_cpu = request.device.is_cpu();
+  int64_t bytes = 0;
+  if (parts.mlp) {
+    const int64_t wide = (model.activation == Activation::kSwiglu ? 2 : 1) * model.intermediate_size;
+    bytes = std::max(Fp8Bytes(num_tokens, model.hidden_size, wide, on_cpu),
+                     Fp8Bytes(num_tokens, model.intermediate_size, model.hidden_size, on_cpu));
+  }
+  if (parts.head) {
+    const int64_t vocabulary = PaddedVocabulary(model.vocab_size, NumericsOf(request).vocabulary_multiple);
+    const int64_t rows =
+        std::min(num_tokens, HeadSliceRows(request.kinds.head_slice_logits, vocabulary, num_tokens));
+    bytes = std::max(bytes, Fp8Bytes(rows, model.hidden_size, vocabulary, on_cpu));
+  }
+  return bytes;
+}
+
 int64_t AttentionScratch(const MemoryRequest& request, const std::vector<int32_t>& span_starts) {
   const ModelConfig& model = request.model;
   if (model.num_heads == 0) return 0;
@@ -118,13 +140,15 @@ MemoryParts TrainingMemory(const ModelFamilies& families, const MemoryRequest& r
   if (!on_cpu) shapes->parameters().set_product_chooser(std::make_shared<ProductChooser>());
   passes.run(shapes.get());
   MemoryParts memory = WithOptimizer(request, shapes.get());
+  const int64_t all_tokens = passes.num_tokens(),
+                tokens = request.tbptt > 0 ? std::min(request.tbptt, all_tokens) : all_tokens;
   if (on_cpu) {
-    const int64_t tokens = passes.num_tokens();
-    memory.products = EstimateProducts(*shapes, request.precision,
-                                       request.tbptt > 0 ? std::min(request.tbptt, tokens) : tokens);
+    memory.products = EstimateProducts(*shapes, request.precision, tokens);
   } else {
     memory.attention = AttentionScratch(request, passes.span_starts);
+    if (request.kinds.fp8.any()) memory.products = kProductWorkspaceBytes;
   }
+  memory.products += Fp8Copies(request, tokens);
   return memory;
 }
 

@@ -47,9 +47,9 @@ GeluKind GeluTransformer::gelu_kind() const {
   return config().activation == Activation::kGelu ? GeluKind::kErf : GeluKind::kTanh;
 }
 
-Linear GeluTransformer::LinearOf(const Pair& projection) {
+Linear GeluTransformer::LinearOf(const Pair& projection, bool fp8) {
   const auto biases = projection.bias ? std::vector<size_t>{*projection.bias} : std::vector<size_t>();
-  return Linear(&parameters(), {projection.weight}, biases);
+  return Linear(&parameters(), {projection.weight}, biases, fp8);
 }
 
 class GeluTransformer::Pass final : public LayerPass {

@@ -46,7 +46,7 @@ class GeluTransformer : public Transformer {
                   const FineTuning& tuning);
 
   /// Of allocated parameters.
-  Linear LinearOf(const Pair& projection);
+  Linear LinearOf(const Pair& projection, bool fp8 = false);
 
   Parts parts_;  ///< filled by the family's constructor
 

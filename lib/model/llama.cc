@@ -86,8 +86,8 @@ Llama::Llama(const ModelConfig& config, const Numerics& numerics, at::Device dev
   for (const Indices& i : indices) {
     layers_.push_back({i.attention_norm, i.mlp_norm, Linear(&parameters, i.qkv, i.qkv_biases),
                        Linear(&parameters, i.attention_out, i.attention_out_biases),
-                       Linear(&parameters, i.gate_up, i.gate_up_biases),
-                       Linear(&parameters, i.down, i.down_biases)});
+                       Linear(&parameters, i.gate_up, i.gate_up_biases, numerics.fp8.mlp),
+                       Linear(&parameters, i.down, i.down_biases, numerics.fp8.mlp)});
   }
   if (seed) {
     const auto into_residual = [](const std::string& name) {

@@ -53,7 +53,7 @@ Neox::Neox(const ModelConfig& config, const Numerics& numerics, at::Device devic
   AllocateParameters();
   for (const Indices& i : indices) {
     parts_.layers.push_back({i.attention_norm, i.mlp_norm, LinearOf(i.qkv), LinearOf(i.attention_out),
-                             LinearOf(i.up), LinearOf(i.down)});
+                             LinearOf(i.up, numerics.fp8.mlp), LinearOf(i.down, numerics.fp8.mlp)});
   }
   if (seed) {
     const auto into_residual = [](const std::string& name) {

@@ -39,9 +39,20 @@ void RequireProducts(Precision precision, const GpuLimits& limits) {
               "use --mixed-precision fp16, or no");
 }
 
+void RequireFp8(Precision precision, const GpuLimits& limits) {
+  if (precision != Precision::kBf16) {
+    throw Error(ErrorCode::kUsage, "--fp8", "goes with bf16 alone, and this is " + PrecisionName(precision),
+                "", "use --mixed-precision bf16, or leave out --fp8");
+  }
+  if (limits.fp8) return;
+  throw Error(ErrorCode::kUsage, "--fp8", limits.gpu + " has no fp8 GEMMs, which begin with 8.9", "",
+              "leave out --fp8");
+}
+
 Numerics ChooseNumerics(Precision precision, at::Device device, const ComputeKinds& kinds) {
   RequireProducts(precision, LimitsOf(device));
   TRAINWRIGHT_CHECK(kinds.residual == Precision::kFp32 || kinds.residual == precision);
+  if (kinds.fp8.any()) RequireFp8(precision, LimitsOf(device));
   return {precision,
           HasFastProducts(precision, device) ? PrecisionDtype(precision) : at::kFloat,
           kinds.attention,
@@ -49,7 +60,8 @@ Numerics ChooseNumerics(Precision precision, at::Device device, const ComputeKin
           kinds.equal_spans,
           kinds.head_slice_logits,
           device.is_cpu() ? 1 : kVocabularyMultiple,
-          kinds.residual};
+          kinds.residual,
+          kinds.fp8};
 }
 
 }  // namespace trainwright

@@ -7,6 +7,7 @@
 
 #include "lib/spec/attention_backend.h"
 #include "lib/spec/compute_kinds.h"
+#include "lib/spec/fp8_parts.h"
 #include "lib/spec/precision.h"
 #include "lib/spec/scan_kind.h"
 
@@ -32,6 +33,7 @@ struct Numerics {
   /// Of the residual stream and its gradient: fp32, or `precision`, with which they are of the storage type
   /// and each of their sums is made in fp32 and rounded once.
   Precision residual = Precision::kFp32;
+  Fp8Parts fp8 = {};  ///< see lib/nn/linear/fp8.h
   /// Whether fp32 storage holds values rounded to reduced precision.
   bool emulated() const { return precision != Precision::kFp32 && storage == at::kFloat; }
   at::ScalarType residual_storage() const { return residual == Precision::kFp32 ? at::kFloat : storage; }
@@ -40,6 +42,7 @@ struct Numerics {
 };
 
 /// The storage and the padding that are fast on a device.
+/// \throws Error{kUsage} where it has no GEMMs of the precision or, asked for, of fp8
 Numerics ChooseNumerics(Precision precision, at::Device device, const ComputeKinds& kinds = {});
 
 }  // namespace trainwright

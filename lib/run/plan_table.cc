@@ -59,6 +59,16 @@ std::optional<PlanDifference> OtherPrecision(const TrainSettings& settings, cons
   return difference;
 }
 
+json AskedFp8(const TrainSettings& settings) {
+  return settings.fp8.empty() ? json() : json(Fp8PartsName(ParseFp8Parts(settings.fp8, "--fp8")));
+}
+
+Fp8Parts Fp8Named(const std::string& name, const std::string& of) {
+  return ValueNamed(
+      name, of, Fp8PartsName,
+      {Fp8Parts{}, Fp8Parts{.mlp = true}, Fp8Parts{.head = true}, Fp8Parts{.mlp = true, .head = true}});
+}
+
 /// Any name: which there are, the registry of what runs the training says.
 PlanValue ObjectiveValue() {
   PlanValue value = Kept(&TrainPlan::objective);
@@ -704,6 +714,11 @@ PlanTable SampleRows() {
        .value = Asked(&TrainSettings::group_by_length, &TrainPlan::samples, &SampleMaking::group_by_length),
        .taken_by = TakenBy::kObjective,
        .told_when = [](const TrainPlan& plan) { return plan.samples.group_by_length; }},
+      {.stored = "fp8",
+       .options = {"fp8"},
+       .old_states = OldStates::AnyMayLackIt("off"),
+       .value = Named<Fp8Parts>(Fp8PartsName, Fp8Named, AskedFp8, &TrainPlan::fp8),
+       .told_when = [](const TrainPlan& plan) { return plan.fp8.any(); }},
   };
 }
 

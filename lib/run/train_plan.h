@@ -11,6 +11,7 @@
 #include "lib/loading/micro_batch_rule.h"
 #include "lib/loading/sample_stream.h"
 #include "lib/spec/fine_tuning.h"
+#include "lib/spec/fp8_parts.h"
 #include "lib/spec/objective_names.h"
 #include "lib/spec/optimizer_options.h"
 #include "lib/spec/precision.h"
@@ -50,12 +51,17 @@ struct SampleMaking {
   uint64_t block_chunks = 1;       ///< that stay together
 };
 
+/// The numbers that the passes compute with.
+struct NumberTypes {
+  Precision precision = Precision::kFp32;
+  Fp8Parts fp8 = {};  ///< whose GEMMs are in fp8, beside a precision of bf16
+};
+
 /// The initial values are the defaults of options that depend on nothing else.
-struct TrainPlan : StepDivision {
+struct TrainPlan : StepDivision, NumberTypes {
   int64_t sequence_tokens = 512;
   uint64_t window_chunks = 64;
   uint64_t seed = 0;
-  Precision precision = Precision::kFp32;
   ScheduleOptions schedule;  ///< its total_steps is the length of the run
   OptimizerOptions optimizer;
   double clip = 1.0;                          ///< largest gradient norm; 0: none

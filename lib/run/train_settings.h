@@ -85,6 +85,7 @@ struct TrainSettings {
   std::string packing;                   ///< as ParsePacking takes it; empty: on
   std::optional<uint64_t> seed;
   std::string mixed_precision;
+  std::string fp8;  ///< as ParseFp8Parts takes it; empty: off
 
   // The loader; changes no result.
   std::string workers = "auto";     ///< a number of threads, or "auto"

@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "lib/spec/attention_backend.h"
+#include "lib/spec/fp8_parts.h"
 #include "lib/spec/precision.h"
 #include "lib/spec/scan_kind.h"
 
@@ -23,6 +24,7 @@ struct ComputeKinds {
   int64_t head_slice_logits = 0;  ///< as HeadSliceRows takes it
   /// In which a transformer's residual stream and its gradient are stored: fp32, or bf16 of GEMMs in bf16.
   Precision residual = Precision::kFp32;
+  Fp8Parts fp8 = {};  ///< whose GEMMs are in fp8; the rest are in the precision of the model
 };
 
 }  // namespace trainwright

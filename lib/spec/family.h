@@ -84,6 +84,8 @@ class FamilyDescription {
 
   /// Whether the model computes on a GPU. On shapes alone (torch's meta device) every family's does.
   virtual bool runs_on_gpu() const = 0;
+  /// Whether the GEMMs of its layers' MLPs can be in fp8: ComputeKinds::fp8.
+  virtual bool has_fp8_mlp() const { return false; }
   /// What can have adapters, in the order of the layers; none: the family takes no adapters.
   virtual std::vector<LayerMatrix> LayerMatrices(const ModelConfig& /*config*/) const { return {}; }
   virtual LoraBlocks lora_blocks() const { return {}; }

@@ -26,6 +26,7 @@ class TransformerFamily : public FamilyDescription {
   int64_t CountAttentionPairs(const ModelConfig& config, const std::vector<int32_t>& starts) const final;
   std::vector<LayerMatrix> LayerMatrices(const ModelConfig& config) const final;
   bool has_bf16_stream() const final { return true; }
+  bool has_fp8_mlp() const final { return true; }
 
  protected:
   /// Where a matrix lies in its layer, in the order of the forward pass. In a parallel layer kUp does not lie

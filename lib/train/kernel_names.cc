@@ -3,6 +3,7 @@
 #include "lib/base/units.h"
 #include "lib/nn/attention/attention_backend.h"
 #include "lib/spec/family.h"
+#include "lib/spec/fp8_parts.h"
 #include "lib/spec/scan_kind.h"
 
 namespace trainwright {
@@ -39,6 +40,7 @@ std::string KernelNames(const ModelConfig& model, const TrainPlan& plan, const C
                       "slices of " +
                       SliceOf(compute) + "logits; " + plan.optimizer.name +
                       " and clipping one pass over all weights";
+  if (plan.fp8.any()) names += "; GEMMs of " + Fp8PartsName(plan.fp8) + " in fp8";
   if (compute.device.is_cpu()) names += "; instructions " + compute.identity.cpu_capability;
   return names;
 }

@@ -5,10 +5,13 @@
 #include "lib/device/accelerator.h"
 #include "lib/model/language_model.h"
 #include "lib/model/open_model.h"
+#include "lib/nn/linear/fp8.h"
 #include "lib/nn/precision.h"
 #include "lib/run/loader_plan.h"
 #include "lib/run/remembered_options.h"
 #include "lib/run/settings_check.h"
+#include "lib/spec/family.h"
+#include "lib/spec/fp8_parts.h"
 #include "lib/train/plan_objective.h"
 
 namespace trainwright {
@@ -73,6 +76,43 @@ void CheckAdapters(const TrainSettings& settings, const TrainJobContext& context
   if (run.plan.tuning.lora) {
     MakeModel(context.families, run.model.config, Precision::kFp32, at::Device(at::kMeta), std::nullopt,
               AttentionBackend::kAuto, run.plan.tuning);
+  }
+}
+
+void TakeFp8(const TrainJobContext& context, ResolvedRun* run) {
+  const TrainPlan& plan = run->plan;
+  const ModelConfig& model = run->model.config;
+  run->compute.kinds.fp8 = plan.fp8;
+  if (!plan.fp8.any()) return;
+  const std::string option = "--fp8 " + Fp8PartsName(plan.fp8);
+  if (plan.fp8.mlp && !FamilyOf(model).has_fp8_mlp()) {
+    throw Error(ErrorCode::kUsage, option,
+                std::string("a model of the family ") + FamilyOf(model).model_type() +
+                    " has no MLPs that can be in fp8",
+                "", "use --fp8 head, or leave it out");
+  }
+  if (plan.fp8.head && plan.tuning.embedding && !plan.tuning.embedding->train_head) {
+    throw Error(ErrorCode::kUsage, option, "no loss of this run reads the logits: it has no head to compute",
+                "", plan.fp8.mlp ? "use --fp8 mlp" : "leave it out");
+  }
+  if (plan.tuning.frozen_format != WeightFormat::kPlain) {
+    throw Error(ErrorCode::kUsage, option + ", --quant", "cannot both be in force", "",
+                "leave out one of the two");
+  }
+  const auto require_multiple = [&](const char* size, int64_t value) {
+    if (value % kFp8Multiple == 0) return;
+    throw Error(ErrorCode::kUsage, option,
+                "takes models whose sizes are multiples of " + std::to_string(kFp8Multiple) + ", and the " +
+                    size + " size is " + std::to_string(value),
+                "", "leave it out, or choose another model");
+  };
+  require_multiple("hidden", model.hidden_size);
+  if (plan.fp8.mlp) require_multiple("intermediate", model.intermediate_size);
+  ChooseNumerics(plan.precision, run->compute.device, run->compute.kinds);
+  if (run->compute.device.is_cpu()) {
+    WarnOnce(context, option +
+                          " on a CPU rounds as a GPU would and multiplies in higher precision: it shows what "
+                          "fp8 costs in accuracy, and is slower than without");
   }
 }
 

@@ -38,6 +38,10 @@ void CheckAdapters(const TrainSettings& settings, const TrainJobContext& context
 /// \throws Error{kUsage} on what does not go together with a state that is divided among ranks
 void CheckShards(const TrainSettings& settings, const TrainJobContext& context, const TrainPlan& plan);
 
+/// Has the run compute in fp8 what its plan says.
+/// \throws Error{kUsage} where its model, its device or what else it chose does not go with that
+void TakeFp8(const TrainJobContext& context, ResolvedRun* run);
+
 /// What holds for all ranks: the writer reports it.
 void WarnOnce(const TrainJobContext& context, const std::string& message);
 

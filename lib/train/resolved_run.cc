@@ -173,12 +173,14 @@ void ResolveNewRun(const TrainSettings& settings, const TrainJobContext& context
   RequireResidualStream(settings, planned.plan, run->model.config);
   if (settings.find_batch) {
     run->plan = planned.plan;
+    TakeFp8(context, run);
     ChooseHeadSlices(settings, context, log, run);
     planned = Plan(FindBatch(settings, context, planned.plan, *run, log), context, split, *run);
   }
   run->plan = planned.plan;
   CheckStepDivision(settings, run->plan);
   CheckShards(settings, context, run->plan);
+  if (!settings.find_batch) TakeFp8(context, run);
   run->cadence = PlanCadence(settings, run->plan.schedule.total_steps);
   CountHeldOut(settings, run);
   run->epoch = planned.epoch;

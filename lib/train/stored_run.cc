@@ -107,6 +107,7 @@ void FinishResolving(const TrainSettings& settings, const TrainJobContext& conte
   CheckStepDivision(settings, run->plan);
   RequireOwnOptions(settings, ChoicesOf(context), run->plan);
   CheckShards(settings, context, run->plan);
+  TakeFp8(context, run);
   run->cadence = PlanCadence(settings, run->plan.schedule.total_steps);
   CheckEvaluations(settings, context.options, run->data->evaluated(run->plan.eval_split) != nullptr);
   OpenOwnLoaders(settings, context, log, run);

@@ -229,6 +229,23 @@ def compiled(runner):
     return figures
 
 
+def fp8(runner):
+    """GPT-2 124M with its MLPs and its head in bf16 and in fp8: the step's time, and losses that agree."""
+    seq, batch, steps = (128, 2, 6) if runner.settings.tiny else (1024, 64, 30)
+    figures, losses = {}, {}
+    for parts in ("off", "mlp", "mlp+head"):
+        records, _ = train(runner, f"fp8-{parts}", config(runner, "gpt2-124m"), seq, batch, steps, "--mixed-precision", "bf16",
+                           "--fp8", parts, "--log-every", "1", documents="file")
+        losses[parts] = records[-1]["loss_nats"]
+        figures[f"{parts}_step_time_s"] = statistics.median(record["step_time_s"] for record in records[len(records) // 3:])
+    for parts in ("mlp", "mlp+head"):
+        figures[f"{parts}_speed_up"] = round(figures["off_step_time_s"] / figures[f"{parts}_step_time_s"], 4)
+        figures[f"{parts}_loss_difference"] = abs(losses[parts] / losses["off"] - 1)
+        if not 0 < figures[f"{parts}_loss_difference"] <= 2e-2:
+            raise StepFailed(f"losses with --fp8 {parts} are those without, or far from them", figures)
+    return figures
+
+
 def llama_1b_8k(runner):
     return speed_step(runner, "llama-1b-8k", config(runner, "llama-1b"), 8192, 2, 30)
 
@@ -356,6 +373,7 @@ def racecheck(runner):
 
 STEPS = [Step(function.__name__, limit_s, function) for function, limit_s in (
     (identity, 60), (first_steps, 240), (gpu_tests, 240), (loss_parity, 90), (gpt2_124m, 90), (gpt2_124m_again, 90),
-    (kernel_trace, 90), (compiled, 120), (llama_1b_8k, 90), (llama_8b_layers_8k, 90), (llama_1b_32k, 120), (llama_8b_layers_32k, 120),
+    (kernel_trace, 90), (compiled, 120), (fp8, 120), (llama_1b_8k, 90), (llama_8b_layers_8k, 90), (llama_1b_32k, 120),
+    (llama_8b_layers_32k, 120),
     (gpt2_1558m, 90), (ceilings, 60), (operators, 90), (gemm_shapes, 90), (attention_shapes, 90), (pytorch_eager, 90),
     (pytorch_compiled, 180), (ten_small_32k, 120), (reruns, 120), (memcheck, 240), (racecheck, 240))]

@@ -29,7 +29,7 @@ EpilogueProduct WholeProduct(char* memory) {
 TEST(AlgorithmStoreTest, WhateverAChoiceDependsOnMakesAnotherKey) {
   alignas(256) char memory[512];
   const EpilogueProduct product = WholeProduct(memory);
-  std::vector<EpilogueProduct> others(19, product);
+  std::vector<EpilogueProduct> others(22, product);
   size_t next = 0;
   others[next++].rows = 7;
   others[next++].columns = 7;
@@ -50,6 +50,9 @@ TEST(AlgorithmStoreTest, WhateverAChoiceDependsOnMakesAnotherKey) {
   others[next++].bias = memory + 4;
   others[next++].pre_activation = memory + 32;
   others[next++].candidate = 1;
+  others[next++].fp8 = Fp8Operands{};
+  others[next++].fp8 = Fp8Operands{.a = Fp8Format::kE5m2};
+  others[next++].fp8 = Fp8Operands{.b = Fp8Format::kE5m2};
   std::set<AlgorithmKey> keys = {AlgorithmKeyOf(product, 0), AlgorithmKeyOf(product, 1)};
   for (const EpilogueProduct& other : others) keys.insert(AlgorithmKeyOf(other, 0));
   EXPECT_EQ(keys.size(), others.size() + 2);

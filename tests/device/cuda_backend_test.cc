@@ -78,6 +78,14 @@ TEST(GpuLimitsTest, TuringHasNeitherBf16NorFlashAttention) {
   }
 }
 
+TEST(GpuLimitsTest, Fp8BeginsWithCapability89) {
+  const auto fp8 = [](int32_t major, int32_t minor) {
+    return LimitsOf({.capability_major = major, .capability_minor = minor}).fp8;
+  };
+  EXPECT_FALSE(fp8(7, 5) || fp8(8, 0) || fp8(8, 6));
+  EXPECT_TRUE(fp8(8, 9) && fp8(9, 0) && fp8(10, 0) && fp8(12, 0));
+}
+
 TEST(CudaBackendTest, LooksBesideTheProgramUnlessThePluginIsNamed) {
   const CudaBackendFiles usual = DefaultCudaBackendFiles();
   ASSERT_EQ(usual.plugins.size(), 2u);

@@ -172,6 +172,23 @@ TEST(TrainingMemoryTest, ProductsOnACpuLeavePartsOfTheLayersOperandsAndOfTheHead
   EXPECT_EQ(products(10), kFp32 * (parts * 48 * 80 + 3 * kHead));    // a matrix of the MLP
 }
 
+TEST(TrainingMemoryTest, Fp8AddsTheCodesOfTheLargestLayersOperandsAndAWorkspace) {
+  MemoryRequest request = OnGpu(Precision::kBf16);
+  const ModelConfig& model = request.model;
+  constexpr int64_t kTokens = 1000, kDepth = 1008, kWorkspace = 32 << 20;
+  const auto products = [&](Fp8Parts parts) {
+    request.kinds.fp8 = parts;
+    return TrainingMemory(test::Families(), request, EqualSamples(1, kTokens)).products;
+  };
+  EXPECT_EQ(products({}), 0);
+  // Of gate and up: the outputs' gradients along both, the inputs and the weights.
+  const int64_t width = model.hidden_size, wide = 2 * model.intermediate_size;
+  EXPECT_EQ(products({.mlp = true}), kWorkspace + 2 * kDepth * wide + kDepth * width + width * wide);
+  const int64_t vocabulary = (model.vocab_size + 127) / 128 * 128;
+  EXPECT_EQ(products({.head = true}),
+            kWorkspace + 2 * kDepth * vocabulary + kDepth * width + width * vocabulary);
+}
+
 TEST(TrainingMemoryTest, AGpuHasAWorkspaceForTheGemmsThatHaveBiasesOrAGeluWithinThem) {
   MemoryRequest request = OnGpu(Precision::kBf16);
   const auto products = [&](const ModelConfig& model) {

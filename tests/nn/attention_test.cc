@@ -189,6 +189,19 @@ TEST(RequireProductsTest, AGpuOfCapability75RefusesBf16AndTakesFp16) {
   RequireProducts(Precision::kBf16, LimitsOf({.capability_major = 8, .capability_minor = 0}));
 }
 
+TEST(RequireFp8Test, AGpuBeforeCapability89AndAnotherPrecisionThanBf16AreRefused) {
+  const GpuLimits ampere = LimitsOf({.name = "A100", .capability_major = 8, .capability_minor = 0}),
+                  ada = LimitsOf({.name = "L4", .capability_major = 8, .capability_minor = 9});
+  EXPECT_THAT(test::MessageOf([&] { RequireFp8(Precision::kBf16, ampere); }),
+              testing::HasSubstr("GPU 0 (A100) of compute capability 8.0 has no fp8 GEMMs"));
+  RequireFp8(Precision::kBf16, ada);
+  RequireFp8(Precision::kBf16, GpuLimits());
+  for (const Precision precision : {Precision::kFp32, Precision::kFp16}) {
+    EXPECT_THAT(test::MessageOf([&] { RequireFp8(precision, ada); }),
+                testing::HasSubstr("goes with bf16 alone, and this is " + PrecisionName(precision)));
+  }
+}
+
 TEST(PrecisionTest, AutoFallsBackToFp16OnAGpuWithoutBf16AndToFp32WhereNeitherIsFast) {
   const auto chosen = [](const GpuLimits& limits) {
     return ParsePrecision("auto", HasFastProducts(Precision::kBf16, limits),

@@ -177,6 +177,12 @@ std::vector<NamedSetup> Setups() {
   add("llama_in_slices", llama).kinds.head_slice_logits = 1;
   add("gpt2_in_slices", gpt2).kinds.head_slice_logits = 1;
   add("llama_addends", llama).plan.loss_addends = {.z_loss = 0.01, .label_smoothing = 0.1};
+  for (const auto& [name, model] : families) {
+    if (name == "ten") continue;
+    DeviceRunSetup& in_fp8 = add(name + "_in_fp8", model);
+    in_fp8.plan = TinyPlan(Precision::kBf16);
+    in_fp8.kinds.fp8 = {.mlp = true, .head = true};
+  }
   add("llama_moments_in_bf16", llama).plan.optimizer.states = OptimizerStates::kBf16;
   add("ten_in_pieces", ten).plan.tbptt = 6;
   add("ten_sequential", ten).kinds.scan = ScanKind::kSequential;
@@ -224,6 +230,26 @@ TEST_F(DeviceTrainingTest, BiasesAndGelusOfAllLayersAreWithinTheirProducts) {
               UnorderedElementsAre(Pair("bias", 2 * layers), Pair("bias gradient", 4 * layers)));
   EXPECT_THAT(products(test::SmallQwen2()),
               UnorderedElementsAre(Pair("bias", layers), Pair("bias gradient", layers)));
+}
+
+TEST_F(DeviceTrainingTest, InFp8AllGemmsOfMlpsAndTheHeadAreAndNoOthers) {
+  using testing::Pair;
+  using testing::UnorderedElementsAre;
+  const auto products = [](ModelConfig config, Fp8Parts parts) {
+    config.vocab_size = test::kTinyVocab;
+    ComputeKinds kinds;
+    kinds.fp8 = parts;
+    const auto model = MakeModel(test::Families(), config, Precision::kBf16, kRefusingDevice, 3, kinds);
+    cuda_emulation::ResetProductCounts();
+    model->LossAndGradients(test::RandomInput(config, {15, 4, 16}), 1.0);
+    return cuda_emulation::ProductCounts();
+  };
+  const int64_t layers = test::SmallGpt2().num_layers;
+  EXPECT_THAT(products(test::SmallLlama(), {.mlp = true}), UnorderedElementsAre(Pair("fp8", 6 * layers)));
+  EXPECT_THAT(products(test::SmallLlama(), {.head = true}), UnorderedElementsAre(Pair("fp8", 3)));
+  EXPECT_THAT(products(test::SmallGpt2(), {.mlp = true, .head = true}),
+              UnorderedElementsAre(Pair("fp8", 6 * layers + 3), Pair("bias", layers),
+                                   Pair("bias gradient", 2 * layers)));
 }
 
 TEST_F(DeviceTrainingTest, EvaluationIsTheCpus) {

@@ -95,6 +95,22 @@ TEST(PlanTable, StoresOptionsThatOnlyAnObjectiveOrAnOptimizerHasWhereThereAreAny
   }
 }
 
+TEST(PlanTable, StoresAndTellsFp8WhereItIsOnAndRefusesAnUnknownName) {
+  TrainPlan plan;
+  EXPECT_FALSE(EncodePlan(plan).contains("fp8"));
+  EXPECT_FALSE(PlanAsOptions(plan).contains("fp8"));
+  for (const Fp8Parts parts :
+       {Fp8Parts{.mlp = true}, Fp8Parts{.head = true}, Fp8Parts{.mlp = true, .head = true}}) {
+    plan.fp8 = parts;
+    EXPECT_EQ(EncodePlan(plan).at("fp8"), Fp8PartsName(parts));
+    EXPECT_EQ(DecodePlan(nlohmann::json::parse(EncodePlan(plan).dump()), "x").fp8, parts);
+    EXPECT_EQ(PlanAsOptions(plan).at("fp8"), Fp8PartsName(parts));
+  }
+  nlohmann::json other = nlohmann::json::parse(kSecondPlan);
+  other["fp8"] = "attention";
+  EXPECT_EQ(CodeOf([&] { DecodePlan(other, "x"); }), ErrorCode::kBadInput);
+}
+
 TEST(PlanTable, RefusesSizesThatNoRunHas) {
   const nlohmann::json whole = nlohmann::json::parse(kSecondPlan);
   const std::pair<const char*, int64_t> edits[] = {

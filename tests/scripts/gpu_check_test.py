@@ -118,7 +118,7 @@ class RefusingDeviceDryRunTest(DryRun):
         (self.build / "libexec/trainwright/train-engine").symlink_to(BUILD / "tests/refusing_device/refusing_train_engine")
 
     def test_the_steps_that_train_pass(self):
-        names = ["first_steps", "loss_parity", "gpt2_124m", "kernel_trace", "compiled", "llama_1b_8k", "ten_small_32k",
+        names = ["first_steps", "loss_parity", "gpt2_124m", "kernel_trace", "compiled", "fp8", "llama_1b_8k", "ten_small_32k",
                  "reruns"]
         result = self.check("--only", ",".join(names))
         told = records(self.out)

@@ -51,6 +51,14 @@ TEST(KernelNamesTest, TellWhatARunChoseByItsDevice) {
               StartsWith("attention flash;"));
 }
 
+TEST(KernelNamesTest, TellWhoseGemmsAreInFp8) {
+  TrainPlan plan = test::TinyPlan(Precision::kBf16);
+  const ComputeChoice compute = ComputeOn(at::kCPU);
+  EXPECT_THAT(KernelNames(test::TinyModel(), plan, compute), Not(HasSubstr("fp8")));
+  plan.fp8 = {.mlp = true, .head = true};
+  EXPECT_THAT(KernelNames(test::TinyModel(), plan, compute), HasSubstr("GEMMs of mlp+head in fp8"));
+}
+
 TEST(KernelNamesTest, TellTheScanOfARecurrenceInPlaceOfAttention) {
   const ModelConfig ten = test::TenOf(test::TenKinds().front().fields);
   ComputeChoice compute = ComputeOn(at::kCPU);

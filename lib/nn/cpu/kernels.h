@@ -11,6 +11,7 @@
 
 #include "lib/nn/activation/gelu_kind.h"
 #include "lib/nn/attention/attention_shape.h"
+#include "lib/nn/linear/fp8_format.h"
 #include "lib/nn/loss/loss_terms.h"
 #include "lib/nn/scan/convolution_weights.h"
 #include "lib/nn/scan/scan_chunk.h"
@@ -220,6 +221,14 @@ struct Kernels {
   /// this range of rows alone.
   void (*scale_columns_backward)(Codec, const void* x, const float* scale, const void* d_out, int64_t width,
                                  void* d_x, float* d_scale, int64_t begin, int64_t end);
+  /// The largest of elements [begin, end) without their signs in the order of their bits in fp32: a NaN is
+  /// above infinity, which is above all numbers.
+  uint32_t (*largest_bits)(Codec, const void* x, int64_t begin, int64_t end);
+  /// codes = fp8(factor x), elements [begin, end): see lib/nn/fp8_ops.h.
+  void (*fp8_encode)(Codec, Fp8Format, const void* x, float factor, uint8_t* codes, int64_t begin,
+                     int64_t end);
+  /// Their values, which bf16 and fp32 hold exactly.
+  void (*fp8_decode)(Codec, Fp8Format, const uint8_t* codes, void* values, int64_t begin, int64_t end);
 };
 
 /// The kernels of the best instruction set that this CPU has.

@@ -648,6 +648,8 @@ void AddEmbedding(Codec stream, const float* table, const int64_t* indices, int6
 
 #include "lib/nn/scan/channel_scale_body.h"
 
+#include "lib/nn/linear/fp8_kernels_body.h"
+
 }  // namespace
 
 const Kernels TRAINWRIGHT_KERNELS = {TRAINWRIGHT_KERNELS_NAME,
@@ -698,7 +700,10 @@ const Kernels TRAINWRIGHT_KERNELS = {TRAINWRIGHT_KERNELS_NAME,
                                      ConvolutionBackward,
                                      ConvolutionInputBackward,
                                      ScaleColumns,
-                                     ScaleColumnsBackward};
+                                     ScaleColumnsBackward,
+                                     LargestBits,
+                                     Fp8Encode,
+                                     Fp8Decode};
 
 }  // namespace trainwright::cpu
 

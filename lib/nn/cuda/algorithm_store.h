@@ -27,7 +27,7 @@ inline uint32_t AlignmentOf(const void* data) {
 
 /// All that a library's choice for a GEMM depends on: the device, shape, types, layout, alignment, epilogue,
 /// and which of its candidates is asked for. Values and whether they are added to are not.
-using AlgorithmKey = std::array<int64_t, 21>;
+using AlgorithmKey = std::array<int64_t, 23>;
 
 inline AlgorithmKey AlgorithmKeyOf(const EpilogueProduct& product, int device) {
   return {device,
@@ -50,7 +50,9 @@ inline AlgorithmKey AlgorithmKeyOf(const EpilogueProduct& product, int device) {
           AlignmentOf(product.bias),
           AlignmentOf(product.bias_gradient),
           AlignmentOf(product.pre_activation),
-          product.candidate};
+          product.candidate,
+          product.fp8 ? static_cast<int64_t>(product.fp8->a) : -1,
+          product.fp8 ? static_cast<int64_t>(product.fp8->b) : -1};
 }
 
 /// Holds the last `most` answers: micro-batches of packed samples have ever new numbers of rows. Thread-safe.

@@ -24,6 +24,10 @@ cudaDataType_t DataType(Storage storage) {
   return CUDA_R_32F;
 }
 
+cudaDataType_t DataType(Fp8Format format) {
+  return format == Fp8Format::kE4m3 ? CUDA_R_8F_E4M3 : CUDA_R_8F_E5M2;
+}
+
 cublasLtEpilogue_t EpilogueOf(const EpilogueProduct& product) {
   switch (product.epilogue) {
     case Epilogue::kBias:
@@ -44,12 +48,14 @@ cublasLtEpilogue_t EpilogueOf(const EpilogueProduct& product) {
 class Description {
  public:
   Description(const CublasLtFunctions& library, const EpilogueProduct& product) : library_(library) {
-    const cudaDataType_t of_operands = DataType(product.operand_type), of_out = DataType(product.out_type);
-    const bool tf32 = product.tf32 && product.operand_type == Storage::kFp32;
+    const cudaDataType_t of_out = DataType(product.out_type),
+                         of_a = product.fp8 ? DataType(product.fp8->a) : DataType(product.operand_type),
+                         of_b = product.fp8 ? DataType(product.fp8->b) : DataType(product.operand_type);
+    const bool tf32 = product.tf32 && !product.fp8 && product.operand_type == Storage::kFp32;
     ok_ = Succeeds(library.create_product(&product_, tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F,
                                           CUDA_R_32F)) &&
-          MakeLayout(of_operands, product.columns, product.depth, product.b, &a_) &&
-          MakeLayout(of_operands, product.depth, product.rows, product.a, &b_) &&
+          MakeLayout(of_b, product.columns, product.depth, product.b, &a_) &&
+          MakeLayout(of_a, product.depth, product.rows, product.a, &b_) &&
           MakeLayout(of_out, product.columns, product.rows, {nullptr, product.out_stride, false}, &out_) &&
           Succeeds(library.create_preference(&preference_)) && SetProduct(product, of_out) &&
           SetPreference(product);
@@ -106,12 +112,19 @@ class Description {
                             of_b = product.a.transposed ? CUBLAS_OP_T : CUBLAS_OP_N;
     const void* bias = product.epilogue == Epilogue::kBiasGradient ? product.bias_gradient : product.bias;
     return Set(CUBLASLT_MATMUL_DESC_TRANSA, of_a) && Set(CUBLASLT_MATMUL_DESC_TRANSB, of_b) &&
-           Set(CUBLASLT_MATMUL_DESC_EPILOGUE, EpilogueOf(product)) &&
+           Set(CUBLASLT_MATMUL_DESC_EPILOGUE, EpilogueOf(product)) && SetScales(product) &&
            (bias == nullptr || (Set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, bias) &&
                                 Set(CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, of_out))) &&
            (product.pre_activation == nullptr ||
             (Set(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, product.pre_activation) &&
              Set(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, product.out_stride)));
+  }
+  bool SetScales(const EpilogueProduct& product) {
+    if (!product.fp8) return true;
+    const int8_t fast_accumulation = 0;
+    return Set(CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, product.fp8->b_scale) &&
+           Set(CUBLASLT_MATMUL_DESC_B_SCALE_POINTER, product.fp8->a_scale) &&
+           Set(CUBLASLT_MATMUL_DESC_FAST_ACCUM, fast_accumulation);
   }
   /// Sums split over the depth meet in fp32 in the workspace: those that meet in the output do so in the
   /// order in which blocks end.

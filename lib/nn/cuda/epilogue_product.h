@@ -7,14 +7,17 @@
 /// is rounded to its type once: with kGelu the activation is that of the sum with its bias in fp32,
 /// not of the rounded pre-activation that is stored beside it. Sums that are split over the depth are
 /// combined in fp32 in an order that the algorithm fixes, so one algorithm gives the same bits on every run
-/// of one GPU.
+/// of one GPU. Of fp8 operands the sum is multiplied by both scales before it is rounded or added; cuBLASLt's
+/// fast accumulation, which keeps fewer bits of sums, is off.
 #pragma once
 
 #include <cuda_runtime_api.h>
 
 #include <cstdint>
+#include <optional>
 
 #include "lib/nn/cuda/kernels.h"
+#include "lib/nn/linear/fp8_format.h"
 
 namespace trainwright::cuda {
 
@@ -33,6 +36,13 @@ struct ProductOperand {
   bool transposed = false;
 };
 
+/// Operands whose elements are bytes. A library multiplies them only along contiguous lines: a not
+/// transposed, b transposed, with depth and columns multiples of 16.
+struct Fp8Operands {
+  Fp8Format a = Fp8Format::kE4m3, b = Fp8Format::kE4m3;
+  const float *a_scale = nullptr, *b_scale = nullptr;  ///< in device memory
+};
+
 /// out = a b, or out += a b.
 struct EpilogueProduct {
   int64_t rows = 0, columns = 0, depth = 0;  ///< a [rows, depth], b [depth, columns]
@@ -47,6 +57,7 @@ struct EpilogueProduct {
   void* pre_activation = nullptr;  ///< [rows, columns], of the type and stride of out
   int candidate = 0;               ///< which of the kernels that the library has for it, its best guess first
   bool tf32 = false;
+  std::optional<Fp8Operands> fp8 = {};  ///< then operand_type says nothing
 };
 
 enum class ProductStatus {

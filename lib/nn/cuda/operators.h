@@ -1,9 +1,10 @@
-/// The CUDA implementations of the operators in ops.h and product_ops.h, over the torch-free launches of
-/// *kernels.h and epilogue_product.h: they check their tensors, make scratch memory of the tensors' device
-/// and launch on its current stream. They name no part of torch's CUDA libraries, so that the same functions
-/// run the emulated kernels in tests.
+/// The CUDA implementations of the operators in ops.h, product_ops.h and fp8_ops.h, over the torch-free
+/// launches of *kernels.h and epilogue_product.h: they check their tensors, make scratch memory of the
+/// tensors' device and launch on its current stream. They name no part of torch's CUDA libraries, so that
+/// the same functions run the emulated kernels in tests.
 #pragma once
 
+#include "lib/nn/fp8_ops.h"
 #include "lib/nn/ops.h"
 #include "lib/nn/product_ops.h"
 
@@ -41,6 +42,9 @@ decltype(ops::LinearWithBias) LinearWithBias;
 decltype(ops::LinearWithGelu) LinearWithGelu;
 decltype(ops::LinearBackwardIntoGelu) LinearBackwardIntoGelu;
 decltype(ops::LinearGradients) LinearGradients;
+decltype(ops::Fp8Scale) Fp8Scale;
+decltype(ops::Fp8Encode) Fp8Encode;
+decltype(ops::Fp8Product) Fp8Product;
 }  // namespace operators
 
 /// Calls `visit.operator()<&operators::RoundInto>("round_into")` and so on: each operator and its name in
@@ -76,6 +80,9 @@ void ForEachOperator(const Visitor& visit) {
   visit.template operator()<&operators::LinearWithGelu>("linear_with_gelu");
   visit.template operator()<&operators::LinearBackwardIntoGelu>("linear_backward_into_gelu");
   visit.template operator()<&operators::LinearGradients>("linear_gradients");
+  visit.template operator()<&operators::Fp8Scale>("fp8_scale");
+  visit.template operator()<&operators::Fp8Encode>("fp8_encode");
+  visit.template operator()<&operators::Fp8Product>("fp8_product");
 }
 
 }  // namespace trainwright::cuda

@@ -10,6 +10,7 @@
 #include "lib/base/error.h"
 #include "lib/base/profile_scope.h"
 #include "lib/nn/linear/bias.h"
+#include "lib/nn/linear/fp8.h"
 #include "lib/nn/linear/matmul.h"
 #include "lib/nn/product_ops.h"
 #include "lib/spec/precision.h"
@@ -32,8 +33,8 @@ bool ComputeFused(const char* name, int64_t elements, int64_t depth, const Compu
 }  // namespace
 
 Linear::Linear(FlatParameters* parameters, const std::vector<size_t>& indices,
-               const std::vector<size_t>& biases)
-    : parameters_(parameters) {
+               const std::vector<size_t>& biases, bool fp8)
+    : parameters_(parameters), fp8_(fp8) {
   TRAINWRIGHT_CHECK(biases.empty() || biases.size() == indices.size());
   for (const size_t index : indices) {
     const Parameter& parameter = (*parameters)[index];
@@ -155,11 +156,33 @@ bool Linear::ForwardThroughGelu(const at::Tensor& x, at::Tensor& pre, at::Tensor
 void Linear::ForwardWithoutBias(const at::Tensor& x, at::Tensor& y) const {
   const ProfileScope scope("linear", ProfilePart::kGemm);
   for (const Piece& piece : pieces_) {
-    const at::Tensor weight = parameters_->ComputeMatrix(piece.first, piece.rows, in_);
     at::Tensor columns = pieces_.size() == 1 ? y : y.narrow(1, piece.column, piece.rows);
-    Matmul(x, weight.t(), columns);
+    MultiplyForward(piece, x, columns);
   }
   if (!adapted_.empty()) parameters_->adapters()->Forward(*parameters_, adapted_, x, y);
+}
+
+void Linear::MultiplyForward(const Piece& piece, const at::Tensor& x, at::Tensor& columns) const {
+  const at::Tensor weight = parameters_->ComputeMatrix(piece.first, piece.rows, in_);
+  if (!fp8_) return Matmul(x, weight.t(), columns);
+  const Numerics& numerics = parameters_->numerics();
+  Multiply(Fp8Matrix(numerics, x, Fp8Format::kE4m3).Rows(),
+           Fp8Matrix(numerics, weight, Fp8Format::kE4m3).Rows(), columns);
+}
+
+void Linear::BackwardInFp8(const Piece& piece, const at::Tensor& columns, const at::Tensor& x,
+                           at::Tensor& d_x) const {
+  const Numerics& numerics = parameters_->numerics();
+  const Fp8Matrix dy(numerics, columns, Fp8Format::kE5m2);
+  if ((*parameters_)[piece.first].trainable) {
+    GradientTarget target = parameters_->NextGradient(piece.first, piece.rows, in_);
+    Multiply(dy.Columns(), Fp8Matrix(numerics, x, Fp8Format::kE4m3).Columns(), target.gradient,
+             target.accumulate);
+  }
+  if (!d_x.defined()) return;
+  const at::Tensor weight = parameters_->ComputeMatrix(piece.first, piece.rows, in_);
+  Multiply(dy.Rows(), Fp8Matrix(numerics, weight, Fp8Format::kE4m3).Columns(), d_x,
+           /*accumulate=*/piece.column != 0);
 }
 
 void Linear::AddBiasGradients(const Piece& piece, const at::Tensor& dy) const {
@@ -238,6 +261,10 @@ void Linear::BackwardWithoutBias(const at::Tensor& dy, const at::Tensor& x, at::
   const ProfileScope scope("linear_backward", ProfilePart::kGemm);
   for (const Piece& piece : pieces_) {
     const at::Tensor columns = dy.narrow(1, piece.column, piece.rows);
+    if (fp8_) {
+      BackwardInFp8(piece, columns, x, d_x);
+      continue;
+    }
     if ((*parameters_)[piece.first].trainable) {
       AccumulateWeightGradient(columns, x, parameters_->NextGradient(piece.first, piece.rows, in_));
     }

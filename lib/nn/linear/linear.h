@@ -19,14 +19,18 @@ namespace trainwright {
 ///
 /// On a GPU biases and their gradients are part of the GEMMs (product_ops.h) but of those with adapters: y
 /// is rounded once, after its bias is added. On a CPU it is rounded before that, too.
+///
+/// In fp8 (fp8.h) the parameters that are multiplied as one matrix have one scale, and so have the columns
+/// of dy that belong to them; biases and GELUs are no part of the GEMMs then, and adapters are not in fp8.
 class Linear {
  public:
   Linear() = default;
   /// \param parameters allocated, outlives this
   /// \param indices of [out_i, in] matrices, in the order of y's columns
   /// \param biases of their [out_i] vectors, one each, or none at all
+  /// \param fp8 whether its GEMMs are
   Linear(FlatParameters* parameters, const std::vector<size_t>& indices,
-         const std::vector<size_t>& biases = {});
+         const std::vector<size_t>& biases = {}, bool fp8 = false);
   /// Whether anything in it is trained.
   bool trains() const;
   int64_t in_features() const { return in_; }
@@ -74,8 +78,9 @@ class Linear {
   std::vector<Bias> BiasesOf(const Piece& piece) const;
   /// Those as one vector, fp32 [rows of the piece]; undefined where there are none.
   at::Tensor BiasVector(const Piece& piece) const;
-  /// Whether GEMMs may have epilogues: on a device, and without adapters, which add to its result.
-  bool has_epilogues(const at::Tensor& x) const { return !x.is_cpu() && adapted_.empty(); }
+  /// Whether GEMMs may have epilogues: on a device, not in fp8, and without adapters, which
+  /// add to its result.
+  bool has_epilogues(const at::Tensor& x) const { return !x.is_cpu() && adapted_.empty() && !fp8_; }
   /// Which of the library's kernels computes a GEMM: ProductChooser's choice.
   /// \param a one of the operands, with `depth` values a row
   int64_t CandidateOf(const char* name, const at::Tensor& a, int64_t depth, int64_t columns,
@@ -84,6 +89,12 @@ class Linear {
   /// Weights and biases of a piece.
   bool TryGradients(const Piece& piece, const at::Tensor& columns, const at::Tensor& x,
                     const GradientTarget& target) const;
+  /// y = x W^T, of a piece.
+  void MultiplyForward(const Piece& piece, const at::Tensor& x, at::Tensor& columns) const;
+  /// A piece's part of Backward in fp8.
+  /// \param columns of dy
+  void BackwardInFp8(const Piece& piece, const at::Tensor& columns, const at::Tensor& x,
+                     at::Tensor& d_x) const;
   void AddBiases(const Piece& piece, at::Tensor& y) const;
   void AddBiasGradients(const Piece& piece, const at::Tensor& dy) const;
 
@@ -92,6 +103,7 @@ class Linear {
   std::vector<Bias> biases_;
   std::vector<LoraColumns> adapted_;
   int64_t in_ = 0, out_ = 0;
+  bool fp8_ = false;
 };
 
 /// Puts dy^T x to a gradient [out, in], as in Linear::Backward.

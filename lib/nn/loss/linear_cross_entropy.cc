@@ -7,6 +7,7 @@
 
 #include "lib/base/profile_scope.h"
 #include "lib/nn/embedding/embedding.h"
+#include "lib/nn/linear/fp8.h"
 #include "lib/nn/linear/matmul.h"
 #include "lib/nn/loss/head_slices.h"
 
@@ -47,6 +48,31 @@ void LinearCrossEntropy::AddWeightGradient(const at::Tensor& d_logits_np, const 
   add(even, vocabulary - even);
 }
 
+void LinearCrossEntropy::MakeLogits(const at::Tensor& x_nd, const at::Tensor& weight_pd,
+                                    at::Tensor& logits_np) const {
+  if (!numerics_.fp8.head) return Matmul(x_nd, weight_pd.t(), logits_np);
+  Multiply(Fp8Matrix(numerics_, x_nd, Fp8Format::kE4m3).Rows(),
+           Fp8Matrix(numerics_, weight_pd, Fp8Format::kE4m3).Rows(), logits_np);
+}
+
+void LinearCrossEntropy::PassBack(const at::Tensor& d_logits_np, const at::Tensor& weight_pd,
+                                  const at::Tensor& x_nd, const GradientTarget& d_weight,
+                                  at::Tensor& d_x_nd) {
+  if (!numerics_.fp8.head) {
+    if (d_weight.gradient.defined()) AddWeightGradient(d_logits_np, x_nd, d_weight);
+    return Matmul(d_logits_np, weight_pd, d_x_nd);
+  }
+  const Fp8Matrix d_logits(numerics_, d_logits_np, Fp8Format::kE5m2);
+  if (d_weight.gradient.defined()) {
+    Fp8Operand of_vocabulary = d_logits.Columns();
+    of_vocabulary.codes_lk = of_vocabulary.codes_lk.narrow(0, 0, d_weight.gradient.size(0));
+    at::Tensor gradient = d_weight.gradient;
+    Multiply(of_vocabulary, Fp8Matrix(numerics_, x_nd, Fp8Format::kE4m3).Columns(), gradient,
+             d_weight.accumulate);
+  }
+  Multiply(d_logits.Rows(), Fp8Matrix(numerics_, weight_pd, Fp8Format::kE4m3).Columns(), d_x_nd);
+}
+
 LossSum LinearCrossEntropy::Run(const at::Tensor& hidden_nd, const at::Tensor& weight_vd,
                                 const HeadLabels& labels, const LossTerms& terms, const GradientScale& scale,
                                 at::Tensor* d_hidden_nd, GradientTarget d_weight) {
@@ -73,7 +99,7 @@ LossSum LinearCrossEntropy::Run(const at::Tensor& hidden_nd, const at::Tensor& w
       Embed(hidden_nd, labels.rows_r.narrow(0, begin, rows), x);
     }
     at::Tensor logits = logits_.Get({rows, padded}, hidden_nd.scalar_type(), device);
-    Matmul(x, weight_pd.t(), logits);
+    MakeLogits(x, weight_pd, logits);
     at::Tensor losses = losses_n3.narrow(0, begin, rows);
     SoftmaxCrossEntropy(numerics_, logits, labels.labels_r.narrow(0, begin, rows), vocabulary, terms, scale,
                         d_hidden_nd != nullptr, losses);
@@ -82,16 +108,11 @@ LossSum LinearCrossEntropy::Run(const at::Tensor& hidden_nd, const at::Tensor& w
       if (d_hidden_nd != nullptr) logits.mul_(labels.weights_r1.narrow(0, begin, rows));
     }
     if (d_hidden_nd == nullptr) continue;
-    if (d_weight.gradient.defined()) AddWeightGradient(logits, x, d_weight);
+    at::Tensor d_x = all_rows ? d_hidden_nd->narrow(0, begin, rows)
+                              : d_rows_.Get({rows, width}, hidden_nd.scalar_type(), device);
+    PassBack(logits, weight_pd, x, d_weight, d_x);
     d_weight.accumulate = true;
-    if (all_rows) {
-      at::Tensor d_x = d_hidden_nd->narrow(0, begin, rows);
-      Matmul(logits, weight_pd, d_x);
-    } else {
-      at::Tensor d_x = d_rows_.Get({rows, width}, hidden_nd.scalar_type(), device);
-      Matmul(logits, weight_pd, d_x);
-      d_hidden_nd->index_copy_(0, labels.rows_r.narrow(0, begin, rows), d_x);
-    }
+    if (!all_rows) d_hidden_nd->index_copy_(0, labels.rows_r.narrow(0, begin, rows), d_x);
   }
   at::Tensor sums = losses_n3;
   if (!device.is_cpu()) {

@@ -9,6 +9,9 @@
 /// last columns are pads. Pads are ignored in the softmax and have the gradient 0, and the weights'
 /// gradient is that of the true vocabulary alone: it is added up in two GEMMs, of which the first has all
 /// rows that fill the multiple.
+///
+/// With Numerics::fp8 the three GEMMs are in fp8 (lib/nn/linear/fp8.h): the weights have one scale, and the
+/// hidden states and the logits' gradients of each slice one each. The weights' gradient is one GEMM then.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -62,6 +65,11 @@ class LinearCrossEntropy {
               GradientTarget d_weight);
   /// The weights as the GEMMs of padded logits read them.
   at::Tensor Padded(const at::Tensor& weight_vd);
+  /// Of a slice, whose logits are to be set, or with their gradients read.
+  void MakeLogits(const at::Tensor& x_nd, const at::Tensor& weight_pd, at::Tensor& logits_np) const;
+  /// \param d_x_nd set
+  void PassBack(const at::Tensor& d_logits_np, const at::Tensor& weight_pd, const at::Tensor& x_nd,
+                const GradientTarget& d_weight, at::Tensor& d_x_nd);
   /// Of a slice, whose gradients the padded logits hold.
   void AddWeightGradient(const at::Tensor& d_logits_np, const at::Tensor& x_nd,
                          const GradientTarget& d_weight);

@@ -89,13 +89,30 @@ void Store(Storage type, void* data, int64_t at, float value) {
   }
 }
 
+/// By the definition of the format.
+float ValueOf(Fp8Format format, uint8_t code) {
+  const bool e4m3 = format == Fp8Format::kE4m3;
+  const int fraction_bits = e4m3 ? 3 : 2, bias = e4m3 ? 7 : 15;
+  const int magnitude = code & 0x7F, exponent = magnitude >> fraction_bits,
+            fraction = magnitude & ((1 << fraction_bits) - 1);
+  if (e4m3 ? magnitude == 0x7F : magnitude > 0x7C) return NAN;
+  float value = std::ldexp(static_cast<float>(exponent == 0 ? fraction : (1 << fraction_bits) + fraction),
+                           (exponent == 0 ? 1 : exponent) - bias - fraction_bits);
+  if (!e4m3 && magnitude == 0x7C) value = INFINITY;
+  return code >= 0x80 ? -value : value;
+}
+
 /// The matrix in fp32, its rows contiguous.
-std::vector<float> Values(Storage type, const ProductOperand& operand, int64_t rows, int64_t columns) {
+/// \param fp8 null: of the storage type
+std::vector<float> Values(Storage type, const Fp8Format* fp8, const ProductOperand& operand, int64_t rows,
+                          int64_t columns) {
   std::vector<float> values(static_cast<size_t>(rows * columns));
   for (int64_t row = 0; row < rows; ++row) {
     for (int64_t column = 0; column < columns; ++column) {
       const int64_t at = operand.transposed ? column * operand.stride + row : row * operand.stride + column;
-      values[static_cast<size_t>(row * columns + column)] = Load(type, operand.data, at);
+      values[static_cast<size_t>(row * columns + column)] =
+          fp8 != nullptr ? ValueOf(*fp8, static_cast<const uint8_t*>(operand.data)[at])
+                         : Load(type, operand.data, at);
     }
   }
   return values;
@@ -119,6 +136,11 @@ std::optional<Order> OrderFor(const EpilogueProduct& product) {
   {
     const std::lock_guard<std::mutex> lock(cuda_emulation::AllCounts().mutex);
     ++cuda_emulation::AllCounts().asked;
+  }
+  if (product.fp8 &&
+      (product.a.transposed || !product.b.transposed || product.depth % 16 != 0 ||
+       product.columns % 16 != 0 || product.a.stride % 16 != 0 || product.b.stride % 16 != 0)) {
+    return std::nullopt;
   }
   for (const int64_t elements : {product.columns, product.a.stride, product.b.stride, product.out_stride}) {
     if (elements % 8 != 0) return std::nullopt;
@@ -172,9 +194,12 @@ ProductStatus MultiplyWithEpilogue(const EpilogueProduct& product, void*, cudaSt
     cuda_emulation::Count("unsupported");
     return ProductStatus::kUnsupported;
   }
-  cuda_emulation::Count(NameOf(product.epilogue));
-  const std::vector<float> a = Values(product.operand_type, product.a, product.rows, product.depth),
-                           b = Values(product.operand_type, product.b, product.depth, product.columns);
+  cuda_emulation::Count(product.fp8 ? "fp8" : NameOf(product.epilogue));
+  const Fp8Format *const a_fp8 = product.fp8 ? &product.fp8->a : nullptr, *const b_fp8 = product.fp8
+                                                                                             ? &product.fp8->b
+                                                                                             : nullptr;
+  const std::vector<float> a = Values(product.operand_type, a_fp8, product.a, product.rows, product.depth),
+                           b = Values(product.operand_type, b_fp8, product.b, product.depth, product.columns);
   std::vector<float> sums(static_cast<size_t>(product.columns));
   for (int64_t row = 0; row < product.rows; ++row) {
     std::fill(sums.begin(), sums.end(), 0.0f);
@@ -187,7 +212,9 @@ ProductStatus MultiplyWithEpilogue(const EpilogueProduct& product, void*, cudaSt
       sum_of_a += left;
     }
     for (size_t column = 0; column < sums.size(); ++column) {
-      Finish(product, row, static_cast<int64_t>(column), sums[column]);
+      const float scaled =
+          product.fp8 ? sums[column] * *product.fp8->a_scale * *product.fp8->b_scale : sums[column];
+      Finish(product, row, static_cast<int64_t>(column), scaled);
     }
     if (product.bias_gradient != nullptr) product.bias_gradient[row] = sum_of_a;
   }
