@@ -13,6 +13,8 @@
 #include <thread>
 #include <vector>
 
+#include "lib/base/bf16_instructions.h"
+
 namespace trainwright {
 
 namespace {
@@ -70,7 +72,16 @@ int UsablePhysicalCores() {
 std::string CpuCapability() {
   std::string capability = at::get_cpu_capability();
 #if defined(__x86_64__)
-  if (__builtin_cpu_supports("avx512bf16")) capability += "+BF16";
+  switch (DetectBf16Instructions()) {
+    case Bf16Instructions::kNone:
+      break;
+    case Bf16Instructions::kSlow:
+      capability += "+BF16W";  // widened to fp32
+      break;
+    case Bf16Instructions::kFast:
+      capability += "+BF16";
+      break;
+  }
   if (__builtin_cpu_supports("avx512fp16")) capability += "+FP16";
   if (__builtin_cpu_supports("amx-bf16")) capability += "+AMX";
   // MKL chooses its kernels by the maker, too.

@@ -9,6 +9,7 @@
 #include <string>
 #include <tuple>
 
+#include "lib/nn/linear/block_matmul.h"
 #include "tests/nn/reference.h"
 
 namespace trainwright {
@@ -59,6 +60,35 @@ TEST_P(MatmulTest, AddsIntoFp32WithoutRoundingTheProduct) {
   at::Tensor out = before.clone();
   Matmul(a, b, out, /*accumulate=*/true);
   EXPECT_LT(test::RelativeDifference(out, Exact(a, b).add(before)), 1e-6);
+}
+
+TEST_P(MatmulTest, WidenedOperandsGiveTheBitsOfFp32) {
+  const auto [shape, a_layout, b_layout, dtype] = GetParam();
+  if (dtype != at::kBFloat16) return;
+  const at::Tensor a = Operand(shape.m, shape.k, a_layout, dtype, 1),
+                   b = Operand(shape.k, shape.n, b_layout, dtype, 2);
+  const auto multiply = [&](const at::Tensor& left, const at::Tensor& right, at::Tensor& out) {
+    const auto view = [](const at::Tensor& tensor, Layout layout) {
+      const bool transposed = layout == Layout::kTransposed;
+      return cpu::MatrixView{tensor.const_data_ptr(), tensor.stride(transposed ? 1 : 0), transposed};
+    };
+    const bool bf16 = left.scalar_type() == at::kBFloat16;
+    return cpu::BlockMatmul({.m = shape.m,
+                             .n = shape.n,
+                             .k = shape.k,
+                             .bf16 = bf16,
+                             .a = view(left, a_layout),
+                             .b = view(right, b_layout),
+                             .out = out.mutable_data_ptr(),
+                             .out_stride = shape.n,
+                             .widens = bf16});
+  };
+  at::Tensor widened = at::full({shape.m, shape.n}, NAN), fp32 = widened.clone();
+  const bool in_blocks = multiply(a, b, widened);
+  EXPECT_EQ(multiply(a.to(at::kFloat), b.to(at::kFloat), fp32), in_blocks);
+  if (in_blocks) {
+    EXPECT_TRUE(widened.equal(fp32));
+  }
 }
 
 std::string CaseName(const testing::TestParamInfo<Case>& info) {

@@ -23,7 +23,9 @@ class SpanTask {
  public:
   SpanTask(Codec codec, const AttentionShape& shape, const AttentionTask& task)
       : codec_(codec),
-        bf16_(codec == Codec::kBf16),
+        work_codec_(codec == Codec::kBf16 && WidensBf16() ? Codec::kRoundedBf16 : codec),
+        bf16_(work_codec_ == Codec::kBf16),
+        stored_bytes_(codec == Codec::kBf16 ? 2 : 4),
         element_bytes_(bf16_ ? 2 : 4),
         shape_(shape),
         begin_(task.begin),
@@ -35,7 +37,7 @@ class SpanTask {
         scale_(1.0f / std::sqrt(static_cast<float>(size_))) {}
 
  protected:
-  /// `count` elements of the stored type (or of fp32), 64-byte aligned.
+  /// `count` elements of operands (or of fp32), 64-byte aligned.
   uint8_t* Take(int64_t count, bool fp32 = false) {
     buffers_.push_back(
         at::empty({count * (fp32 ? 4 : element_bytes_)}, at::TensorOptions().dtype(at::kByte)));
@@ -62,7 +64,7 @@ class SpanTask {
   template <typename Pointer>
   Pointer HeadAt(Pointer data, int64_t stride, int64_t column) const {
     using Byte = std::conditional_t<std::is_const_v<std::remove_pointer_t<Pointer>>, const uint8_t, uint8_t>;
-    return static_cast<Byte*>(data) + (begin_ * stride + column) * element_bytes_;
+    return static_cast<Byte*>(data) + (begin_ * stride + column) * stored_bytes_;
   }
   int64_t KeyColumn(int64_t group) const { return (shape_.num_heads + group) * size_; }
   int64_t ValueColumn(int64_t group) const {
@@ -75,7 +77,13 @@ class SpanTask {
     const auto* bytes = static_cast<const uint8_t*>(from);
     const int64_t row_bytes = size_ * element_bytes_;
     for (int64_t r = 0; r < length_; ++r) {
-      std::memcpy(to + r * row_bytes, bytes + r * stride * element_bytes_, row_bytes);
+      const uint8_t* row = bytes + r * stride * stored_bytes_;
+      if (element_bytes_ == stored_bytes_) {
+        std::memcpy(to + r * row_bytes, row, row_bytes);
+      } else {
+        BestKernels().widen(reinterpret_cast<const uint16_t*>(row), size_,
+                            reinterpret_cast<float*>(to + r * row_bytes));
+      }
     }
     std::memset(to + length_ * row_bytes, 0, (padded_ - length_) * row_bytes);
   }
@@ -131,9 +139,10 @@ class SpanTask {
     BestKernels().store_tile(codec_, rows, size_, length_, size_, to, stride, /*accumulate=*/false);
   }
 
-  const Codec codec_;
-  const bool bf16_;
-  const int64_t element_bytes_;
+  const Codec codec_;       ///< of what is read and written
+  const Codec work_codec_;  ///< of operands: widened, fp32 that holds values rounded to bf16
+  const bool bf16_;         ///< operands are bf16 in pairs
+  const int64_t stored_bytes_, element_bytes_;  ///< of an element of the two
   const AttentionShape shape_;
   const int64_t begin_, length_, padded_, size_, window_;
   const bool causal_;
@@ -172,7 +181,7 @@ class ForwardTask : SpanTask {
                                               : diagonal + window_,
                         seen_end = causal_ ? columns : std::min(columns, length_ - key);
           Scores(rows + query * size_ * element_bytes_, keys, key, columns, scores);
-          BestKernels().attention_softmax(codec_, scores, kReach, kBlock, columns, first, seen, seen_end,
+          BestKernels().attention_softmax(work_codec_, scores, kReach, kBlock, columns, first, seen, seen_end,
                                           scale_, largest, total, block_sums, size_, weights);
           AddWeighted(weights, kReach, values, key, columns, block_sums);
         }
@@ -250,7 +259,7 @@ class BackwardTask : SpanTask {
     // Padding comes after all queries, which see none of it under a causal mask.
     const int64_t rows = causal_ ? kBlock : std::min(kBlock, length_ - key);
     const auto run = [&](int64_t row, int64_t count, int64_t first_column, int64_t end_column) {
-      BestKernels().attention_gradient(codec_, scores_ + row * kReach, d_weights_ + row * kReach, kReach,
+      BestKernels().attention_gradient(work_codec_, scores_ + row * kReach, d_weights_ + row * kReach, kReach,
                                        count, columns, first_column, end_column, scale_, lse, delta,
                                        weights_ + row * kReach * element_bytes_,
                                        d_scores_ + row * kReach * element_bytes_);
@@ -278,7 +287,7 @@ class BackwardTask : SpanTask {
 
 bool HasBlockAttention(Codec codec, int64_t head_dim) {
   return (codec == Codec::kFp32 || codec == Codec::kBf16) && head_dim % kDepthUnit == 0 &&
-         HasMicroKernels(codec == Codec::kBf16);
+         HasMicroKernels(codec == Codec::kBf16 && !WidensBf16());
 }
 
 void BlockAttention(Codec codec, const void* qkv, const AttentionShape& shape, const AttentionTask& task,

@@ -156,6 +156,11 @@ struct Kernels {
   /// The transpose of bf16 rows: out[c][r / 2] holds in[r][c] and in[r + 1][c], zeros below the last row.
   void (*transpose_pairs)(const uint16_t* in, int64_t in_stride, int64_t rows, int64_t columns, uint32_t* out,
                           int64_t out_stride);
+  /// out = in, of bf16.
+  void (*widen)(const uint16_t* in, int64_t size, float* out);
+  /// out[c][r] = in[r][c], of bf16.
+  void (*transpose_widened)(const uint16_t* in, int64_t in_stride, int64_t rows, int64_t columns,
+                            uint32_t* out, int64_t out_stride);
   /// out = tile, or out += tile, rounded to the codec.
   void (*store_tile)(Codec, const float* tile, int64_t tile_stride, int64_t rows, int64_t columns, void* out,
                      int64_t out_stride, bool accumulate);

@@ -26,17 +26,34 @@ at::Tensor Scratch(int64_t size_bytes) {
 /// The operands' elements, in the layout of the micro-kernels.
 struct Layout {
   explicit Layout(const BlockProduct& product)
-      : element_bytes(product.bf16 ? 2 : 4), depth(RoundUp(product.k, kDepthUnit)) {
+      : bf16(product.bf16 && !product.widens),
+        element_bytes(bf16 ? 2 : 4),
+        depth(RoundUp(product.k, kDepthUnit)) {
     // Rows a multiple of 1 KB apart would share a few sets of the cache.
     left_stride = depth * element_bytes % 1024 == 0 ? depth + 64 / element_bytes : depth;
   }
   int64_t left_bytes() const { return kTaskRows * left_stride * element_bytes; }
   int64_t panel_bytes() const { return depth * kPanelColumns * element_bytes; }
 
+  bool bf16;  ///< of the packed elements
   int64_t element_bytes;
   int64_t depth;  ///< k, padded
   int64_t left_stride;
 };
+
+/// Of an operand's element.
+int64_t SourceBytes(const BlockProduct& product) {
+  return product.bf16 ? 2 : 4;
+}
+
+/// Elements of an operand, side by side, as they are packed.
+void CopyElements(const BlockProduct& product, const void* from, int64_t count, void* to) {
+  if (product.bf16 && product.widens) {
+    BestKernels().widen(static_cast<const uint16_t*>(from), count, static_cast<float*>(to));
+  } else {
+    std::memcpy(to, from, count * SourceBytes(product));
+  }
+}
 
 /// Rows [begin, end) of a, contiguous, padded with zeros to kRowUnit rows and to the layout's depth.
 void PackLeft(const BlockProduct& product, const Layout& layout, int64_t begin, int64_t end,
@@ -46,19 +63,22 @@ void PackLeft(const BlockProduct& product, const Layout& layout, int64_t begin, 
   if (!product.a.transposed) {
     for (int64_t r = 0; r < rows; ++r) {
       uint8_t* row = packed + r * stride * size;
-      std::memcpy(row, data + (begin + r) * product.a.stride * size, product.k * size);
+      CopyElements(product, data + (begin + r) * product.a.stride * SourceBytes(product), product.k, row);
       std::memset(row + product.k * size, 0, (layout.depth - product.k) * size);
     }
   } else {
     auto* out = reinterpret_cast<uint32_t*>(packed);
-    if (product.bf16) {
+    if (layout.bf16) {
       BestKernels().transpose_pairs(reinterpret_cast<const uint16_t*>(data) + begin, product.a.stride,
                                     product.k, rows, out, stride / 2);
+    } else if (product.bf16) {
+      BestKernels().transpose_widened(reinterpret_cast<const uint16_t*>(data) + begin, product.a.stride,
+                                      product.k, rows, out, stride);
     } else {
       BestKernels().transpose(reinterpret_cast<const uint32_t*>(data) + begin, product.a.stride, product.k,
                               rows, out, stride);
     }
-    const int64_t filled = product.bf16 ? RoundUp(product.k, 2) : product.k;
+    const int64_t filled = layout.bf16 ? RoundUp(product.k, 2) : product.k;
     for (int64_t r = 0; r < rows; ++r) {
       std::memset(packed + (r * stride + filled) * size, 0, (layout.depth - filled) * size);
     }
@@ -71,22 +91,26 @@ void PackLeft(const BlockProduct& product, const Layout& layout, int64_t begin, 
 /// Columns of b from `begin` on, as [depth][kPanelColumns], bf16 in pairs of rows; zeros around them.
 void PackRight(const BlockProduct& product, const Layout& layout, int64_t begin, uint8_t* packed) {
   const int64_t columns = std::min(kPanelColumns, product.n - begin);
-  const int64_t units = product.bf16 ? RoundUp(product.k, 2) / 2 : product.k;  // rows of 32-bit elements
+  const int64_t units = layout.bf16 ? RoundUp(product.k, 2) / 2 : product.k;  // rows of 32-bit elements
   auto* out = reinterpret_cast<uint32_t*>(packed);
   if (columns < kPanelColumns) std::memset(packed, 0, layout.panel_bytes());
   std::memset(out + units * kPanelColumns, 0, layout.panel_bytes() - units * kPanelColumns * 4);
   const Kernels& kernels = BestKernels();
-  if (product.b.transposed) {
-    const int64_t stride = product.bf16 ? product.b.stride / 2 : product.b.stride;
+  if (product.b.transposed && product.bf16 && !layout.bf16) {
+    kernels.transpose_widened(static_cast<const uint16_t*>(product.b.data) + begin * product.b.stride,
+                              product.b.stride, columns, product.k, out, kPanelColumns);
+  } else if (product.b.transposed) {
+    const int64_t stride = layout.bf16 ? product.b.stride / 2 : product.b.stride;
     kernels.transpose(static_cast<const uint32_t*>(product.b.data) + begin * stride, stride, columns, units,
                       out, kPanelColumns);
-  } else if (product.bf16) {
+  } else if (layout.bf16) {
     kernels.interleave_pairs(static_cast<const uint16_t*>(product.b.data) + begin, product.b.stride,
                              product.k, columns, out, kPanelColumns);
   } else {
-    const auto* data = static_cast<const uint32_t*>(product.b.data) + begin;
+    const int64_t bytes = SourceBytes(product);
+    const auto* data = static_cast<const uint8_t*>(product.b.data) + begin * bytes;
     for (int64_t r = 0; r < product.k; ++r) {
-      std::memcpy(out + r * kPanelColumns, data + r * product.b.stride, columns * 4);
+      CopyElements(product, data + r * product.b.stride * bytes, columns, out + r * kPanelColumns);
     }
   }
 }
@@ -94,7 +118,7 @@ void PackRight(const BlockProduct& product, const Layout& layout, int64_t begin,
 void MultiplyBlock(const Layout& layout, int64_t rows, int64_t columns, const uint8_t* left,
                    const uint8_t* right, float* block) {
   for (int64_t begin = 0; begin < layout.depth; begin += kBlockDepth) {
-    Multiply({.bf16 = layout.element_bytes == 2,
+    Multiply({.bf16 = layout.bf16,
               .rows = rows,
               .columns = columns,
               .depth = std::min(kBlockDepth, layout.depth - begin),
@@ -119,7 +143,7 @@ int64_t PanelGroups(int64_t row_tasks, int64_t panels) {
 /// The product of columns [begin, begin + n) of the right operand.
 BlockProduct Columns(BlockProduct product, int64_t begin, int64_t n) {
   product.b.data = static_cast<const uint8_t*>(product.b.data) +
-                   begin * (product.b.transposed ? product.b.stride : 1) * (product.bf16 ? 2 : 4);
+                   begin * (product.b.transposed ? product.b.stride : 1) * SourceBytes(product);
   product.out = static_cast<uint8_t*>(product.out) + begin * (product.out_bf16 ? 2 : 4);
   product.n = n;
   return product;
@@ -127,7 +151,7 @@ BlockProduct Columns(BlockProduct product, int64_t begin, int64_t n) {
 
 /// The product of terms [begin, begin + k) of the sums.
 BlockProduct Terms(BlockProduct product, int64_t begin, int64_t k) {
-  const int64_t element_bytes = product.bf16 ? 2 : 4;
+  const int64_t element_bytes = SourceBytes(product);
   product.a.data = static_cast<const uint8_t*>(product.a.data) +
                    begin * (product.a.transposed ? product.a.stride : 1) * element_bytes;
   product.b.data = static_cast<const uint8_t*>(product.b.data) +
@@ -173,7 +197,7 @@ void MultiplyPart(const BlockProduct& product) {
         }
       }
     }
-    ReleaseMicroKernels(product.bf16);
+    ReleaseMicroKernels(layout.bf16);
   });
 }
 
@@ -213,10 +237,11 @@ void MultiplyTerms(const BlockProduct& product) {
 }  // namespace
 
 bool BlockMatmul(const BlockProduct& product) {
-  if (!HasMicroKernels(product.bf16)) return false;
+  const bool in_pairs = product.bf16 && !product.widens;
+  if (!HasMicroKernels(in_pairs)) return false;
   if (product.m < kLeastRows || product.n < kLeastRows || product.m * product.n * product.k < kLeastProducts)
     return false;
-  if (product.bf16 && product.b.transposed && (product.k % 2 != 0 || product.b.stride % 2 != 0)) return false;
+  if (in_pairs && product.b.transposed && (product.k % 2 != 0 || product.b.stride % 2 != 0)) return false;
   MultiplyTerms(product);
   return true;
 }

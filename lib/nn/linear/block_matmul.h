@@ -23,6 +23,7 @@ struct BlockProduct {
   int64_t out_stride = 0;
   bool out_bf16 = false;
   bool accumulate = false;  ///< out +=
+  bool widens = false;      ///< bf16 operands become fp32 when they are packed, and are multiplied so
 };
 
 /// Computes the GEMM on the threads of at::parallel_for. Takes scratch memory of a few

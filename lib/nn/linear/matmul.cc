@@ -29,6 +29,7 @@ bool TryBlocks(const at::Tensor& a_mk, const at::Tensor& b_kn, at::Tensor& out_m
   product.out_stride = out_mn.stride(0);
   product.out_bf16 = out_mn.scalar_type() == at::kBFloat16;
   product.accumulate = accumulate;
+  product.widens = cpu::WidensBf16();
   return cpu::BlockMatmul(product);
 }
 

@@ -2,6 +2,8 @@
 
 #include <ATen/native/CPUBlas.h>
 
+#include "lib/base/bf16_instructions.h"
+
 namespace trainwright::cpu {
 
 bool HasMicroKernels(bool bf16) {
@@ -12,6 +14,10 @@ bool HasMicroKernels(bool bf16) {
 #else
   return false;
 #endif
+}
+
+bool WidensBf16() {
+  return DetectBf16Instructions() == Bf16Instructions::kSlow;
 }
 
 void Multiply(const MicroProduct& p) {

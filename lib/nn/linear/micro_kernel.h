@@ -18,6 +18,10 @@ inline int64_t RoundUp(int64_t value, int64_t unit) {
 /// Whether this processor has them for fp32, or bf16.
 bool HasMicroKernels(bool bf16);
 
+/// Whether operands in bf16 are to become fp32 when they are packed, since this processor multiplies fp32
+/// faster (lib/base/bf16_instructions.h).
+bool WidensBf16();
+
 /// out [rows, columns] fp32 = left [rows, depth] right [depth, columns], or +=.
 /// \param left rows of fp32 or bf16, left_stride elements apart
 /// \param right fp32 rows; bf16 as pairs of rows, element by element (Kernels::interleave_pairs)

@@ -39,8 +39,23 @@ inline void StoreTransposed(const Lanes* rows, uint32_t* out, int64_t out_stride
   }
 }
 
-void Transpose(const uint32_t* in, int64_t in_stride, int64_t rows, int64_t columns, uint32_t* out,
-               int64_t out_stride) {
+/// Elements of bf16 as fp32.
+inline void LoadLanes(const uint16_t* from, Lanes* lanes) {
+  typedef uint16_t Halves __attribute__((vector_size(16)));
+  Halves halves;
+  memcpy(&halves, from, sizeof(halves));
+  *lanes = __builtin_convertvector(halves, Lanes) << 16;
+}
+inline uint32_t Wide(uint32_t element) {
+  return element;
+}
+inline uint32_t Wide(uint16_t element) {
+  return static_cast<uint32_t>(element) << 16;
+}
+
+template <typename Element>
+inline void TransposeElements(const Element* in, int64_t in_stride, int64_t rows, int64_t columns,
+                              uint32_t* out, int64_t out_stride) {
   const int64_t whole_rows = rows - rows % kLanes, whole_columns = columns - columns % kLanes;
   for (int64_t r = 0; r < whole_rows; r += kLanes) {
     for (int64_t c = 0; c < whole_columns; c += kLanes) {
@@ -51,8 +66,26 @@ void Transpose(const uint32_t* in, int64_t in_stride, int64_t rows, int64_t colu
   }
   for (int64_t r = 0; r < rows; ++r) {
     for (int64_t c = r < whole_rows ? whole_columns : 0; c < columns; ++c) {
-      out[c * out_stride + r] = in[r * in_stride + c];
+      out[c * out_stride + r] = Wide(in[r * in_stride + c]);
     }
+  }
+}
+
+void Transpose(const uint32_t* in, int64_t in_stride, int64_t rows, int64_t columns, uint32_t* out,
+               int64_t out_stride) {
+  TransposeElements(in, in_stride, rows, columns, out, out_stride);
+}
+
+void TransposeWidened(const uint16_t* in, int64_t in_stride, int64_t rows, int64_t columns, uint32_t* out,
+                      int64_t out_stride) {
+  TransposeElements(in, in_stride, rows, columns, out, out_stride);
+}
+
+void Widen(const uint16_t* in, int64_t size, float* out) {
+#pragma omp simd
+  for (int64_t i = 0; i < size; ++i) {
+    const uint32_t bits = static_cast<uint32_t>(in[i]) << 16;
+    memcpy(out + i, &bits, sizeof(bits));
   }
 }
 
