@@ -85,7 +85,11 @@ TEST_P(MatmulTest, WidenedOperandsGiveTheBitsOfFp32) {
   };
   at::Tensor widened = at::full({shape.m, shape.n}, NAN), fp32 = widened.clone();
   const bool in_blocks = multiply(a, b, widened);
-  EXPECT_EQ(multiply(a.to(at::kFloat), b.to(at::kFloat), fp32), in_blocks);
+  const auto wide = [](const at::Tensor& tensor, Layout layout) {
+    return layout == Layout::kPlain ? tensor.to(at::kFloat).contiguous()
+                                    : tensor.t().to(at::kFloat).contiguous().t();
+  };
+  EXPECT_EQ(multiply(wide(a, a_layout), wide(b, b_layout), fp32), in_blocks);
   if (in_blocks) {
     EXPECT_TRUE(widened.equal(fp32));
   }
