@@ -7,6 +7,7 @@
 #include "lib/base/error.h"
 #include "lib/base/profile_scope.h"
 #include "lib/nn/linear/block_matmul.h"
+#include "lib/nn/linear/micro_kernel.h"
 #include "lib/nn/linear/thin_product.h"
 
 namespace trainwright {
