@@ -382,7 +382,8 @@ void DefinePrecisionOptions(CLI::App& app, TrainSettings* settings) {
   app.add_option(
          "--fp8", settings->fp8,
          "with --mixed-precision bf16, compute the GEMMs of the layers' MLPs, of the head, or of both "
-         "in fp8, with a scale for each operand; on a CPU its rounding alone, see FP8 (default: off)")
+         "in fp8, with a scale for each operand; on a CPU only its rounding is simulated, see FP8 (default: "
+         "off)")
       ->check(CLI::IsMember({"off", "mlp", "head", "mlp+head"}))
       ->group("Model");
   app.add_option("--seed", settings->seed,

@@ -5,7 +5,7 @@ namespace trainwright {
 
 enum class Bf16Instructions {
   kNone,
-  /// AVX-512-BF16 that is slower than fp32: its products are to be made in fp32. Of Intel's processors
+  /// AVX-512-BF16 that is slower than fp32, in which GEMMs are then to be computed. Of Intel's processors
   /// without AMX, whose GEMMs reach 165 GFLOP/s in bf16 and 302 in fp32 (2 threads of a Xeon); AMD's are
   /// twice as fast in bf16.
   kSlow,

@@ -1,5 +1,6 @@
 #include "lib/cli/config_file.h"
 
+#include <fcntl.h>
 #include <unistd.h>
 #include <yaml-cpp/yaml.h>
 
@@ -90,7 +91,7 @@ std::string PlaceOf(const ConfigEntry& entry, const std::string& path) {
 }
 
 std::string ReadConfigText(const std::string& path) {
-  if (access(path.c_str(), R_OK) != 0) {
+  if (faccessat(AT_FDCWD, path.c_str(), R_OK, AT_EACCESS) != 0) {
     throw SystemError(path, "open", errno, "--config names a YAML file; --print-config writes one");
   }
   const std::vector<uint8_t> content = ReadWholeFile(path);

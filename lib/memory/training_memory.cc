@@ -83,7 +83,8 @@ int64_t Fp8Copies(const MemoryRequest& request, int64_t num_tokens) {
     const int64_t vocabulary = PaddedVocabulary(model.vocab_size, NumericsOf(request).vocabulary_multiple);
     const int64_t rows =
         std::min(num_tokens, HeadSliceRows(request.kinds.head_slice_logits, vocabulary, num_tokens));
-    bytes = std::max(bytes, Fp8Bytes(rows, model.hidden_size, vocabulary, on_cpu));
+    const int64_t weights = model.hidden_size * vocabulary;  // those of both directions are there at once
+    bytes = std::max(bytes, Fp8Bytes(rows, model.hidden_size, vocabulary, on_cpu) + weights);
   }
   return bytes;
 }

@@ -64,8 +64,7 @@ cpu::Codec CodecOf(int64_t precision, const at::Tensor& stored) {
   return cpu::CodecOf({static_cast<Precision>(precision), stored.scalar_type()});
 }
 
-/// Calls visit(place of a row's first element, begin, end) on rows, or on pieces of one row where all lie
-/// side by side.
+/// Calls visit(row, its first element, columns).
 template <typename Visit>
 void ForEachRow(const at::Tensor& x_rc, const Visit& visit) {
   const int64_t columns = x_rc.size(1), bytes = x_rc.element_size(), stride = x_rc.stride(0);

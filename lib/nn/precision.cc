@@ -42,11 +42,11 @@ void RequireProducts(Precision precision, const GpuLimits& limits) {
 void RequireFp8(Precision precision, const GpuLimits& limits) {
   if (precision != Precision::kBf16) {
     throw Error(ErrorCode::kUsage, "--fp8", "goes with bf16 alone, and this is " + PrecisionName(precision),
-                "", "use --mixed-precision bf16, or leave out --fp8");
+                "", "use --mixed-precision bf16, or --fp8 off");
   }
   if (limits.fp8) return;
   throw Error(ErrorCode::kUsage, "--fp8", limits.gpu + " has no fp8 GEMMs, which begin with 8.9", "",
-              "leave out --fp8");
+              "use --fp8 off; a run that began with fp8 continues so by --branch-from");
 }
 
 Numerics ChooseNumerics(Precision precision, at::Device device, const ComputeKinds& kinds) {

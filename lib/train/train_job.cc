@@ -1,6 +1,4 @@
 #include "lib/train/train_job.h"
-#include "lib/train/compile_choice.h"
-#include "lib/train/plan_objective.h"
 
 #include <algorithm>
 #include <exception>
@@ -35,7 +33,9 @@
 #include "lib/run/settings_check.h"
 #include "lib/spec/config_json.h"
 #include "lib/spec/product_choices.h"
+#include "lib/train/compile_choice.h"
 #include "lib/train/device_choice.h"
+#include "lib/train/plan_objective.h"
 #include "lib/train/resolved_run.h"
 #include "lib/train/run_memory.h"
 #include "lib/train/run_preview.h"

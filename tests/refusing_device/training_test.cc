@@ -183,6 +183,10 @@ std::vector<NamedSetup> Setups() {
     in_fp8.plan = TinyPlan(Precision::kBf16);
     in_fp8.kinds.fp8 = {.mlp = true, .head = true};
   }
+  DeviceRunSetup& in_slices = add("llama_in_fp8_slices", llama);
+  in_slices.plan = TinyPlan(Precision::kBf16);
+  in_slices.kinds.fp8 = {.head = true};
+  in_slices.kinds.head_slice_logits = 1;
   add("llama_moments_in_bf16", llama).plan.optimizer.states = OptimizerStates::kBf16;
   add("ten_in_pieces", ten).plan.tbptt = 6;
   add("ten_sequential", ten).kinds.scan = ScanKind::kSequential;

@@ -48,14 +48,14 @@ void Multiply(const Fp8Operand& a_mk, const Fp8Operand& b_nk, at::Tensor& out_mn
   throw Error(ErrorCode::kDevice, "--fp8",
               "cuBLASLt has no fp8 kernel for a GEMM of " + std::to_string(out_mn.size(0)) + " x " +
                   std::to_string(depth) + " x " + std::to_string(out_mn.size(1)),
-              "", "leave out --fp8");
+              "", "use --fp8 off; a run that began with fp8 continues so by --branch-from");
 }
 
 int64_t Fp8Bytes(int64_t rows, int64_t in_features, int64_t out_features, bool on_cpu) {
   const int64_t codes =
       2 * RoundUp(rows) * out_features + RoundUp(rows) * in_features + in_features * out_features;
   if (!on_cpu) return codes;
-  // The values of a GEMM's two operands, its sums, and codes before they are turned over.
+  // The values of a GEMM's two operands, its sums, and codes before they are transposed.
   constexpr int64_t kValueBytes = 4, kSumBytes = 4;
   return 2 * codes + kValueBytes * rows * (in_features + out_features) +
          kSumBytes * in_features * out_features;

@@ -3,8 +3,9 @@
 /// In training with fp8 (--fp8) all three GEMMs of a layer are: y = x W^T and d_x = dy W and dW = dy^T x,
 /// with activations x and weights W in E4M3 and gradients dy in E5M2 (fp8_format.h). Each operand has one
 /// scale, of its own largest magnitude at that moment, found on the device; numerics: lib/nn/fp8_ops.h.
-/// Weights are rounded at each use from their compute copy, and an operand of two GEMMs is scanned once.
-/// d_x and y are rounded once to the storage type, dW is added in fp32.
+/// Weights are rounded from their compute copy at each pass: those of the head once for all of its slices. An
+/// operand of two GEMMs of one pass is scanned once. y is rounded once to the storage type, d_x once for each
+/// of the matrices that read one input, and dW is added in fp32.
 ///
 /// On a GPU of compute capability 8.9 or later cuBLASLt multiplies the codes, without its fast
 /// accumulation: its kernels read operands along the depth alone, so that those of dW and W of d_x are

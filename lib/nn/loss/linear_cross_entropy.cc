@@ -3,6 +3,7 @@
 #include <ATen/ops/empty.h>
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "lib/base/profile_scope.h"
@@ -48,29 +49,29 @@ void LinearCrossEntropy::AddWeightGradient(const at::Tensor& d_logits_np, const 
   add(even, vocabulary - even);
 }
 
-void LinearCrossEntropy::MakeLogits(const at::Tensor& x_nd, const at::Tensor& weight_pd,
-                                    at::Tensor& logits_np) const {
-  if (!numerics_.fp8.head) return Matmul(x_nd, weight_pd.t(), logits_np);
-  Multiply(Fp8Matrix(numerics_, x_nd, Fp8Format::kE4m3).Rows(),
-           Fp8Matrix(numerics_, weight_pd, Fp8Format::kE4m3).Rows(), logits_np);
+/// The weights as operands in fp8, of all slices; none where the head is not in fp8.
+struct LinearCrossEntropy::Fp8Weights {
+  Fp8Operand of_logits, of_d_hidden;
+};
+
+std::optional<LinearCrossEntropy::Fp8Weights> LinearCrossEntropy::EncodeWeights(const at::Tensor& weight_pd,
+                                                                                bool backward) const {
+  if (!numerics_.fp8.head) return std::nullopt;
+  const Fp8Matrix weights(numerics_, weight_pd, Fp8Format::kE4m3);
+  return Fp8Weights{weights.Rows(), backward ? weights.Columns() : Fp8Operand{}};
 }
 
-void LinearCrossEntropy::PassBack(const at::Tensor& d_logits_np, const at::Tensor& weight_pd,
-                                  const at::Tensor& x_nd, const GradientTarget& d_weight,
-                                  at::Tensor& d_x_nd) {
-  if (!numerics_.fp8.head) {
-    if (d_weight.gradient.defined()) AddWeightGradient(d_logits_np, x_nd, d_weight);
-    return Matmul(d_logits_np, weight_pd, d_x_nd);
-  }
+void LinearCrossEntropy::PassBackInFp8(const at::Tensor& d_logits_np, const Fp8Weights& weights,
+                                       const Fp8Matrix& x, const GradientTarget& d_weight,
+                                       at::Tensor& d_x_nd) const {
   const Fp8Matrix d_logits(numerics_, d_logits_np, Fp8Format::kE5m2);
   if (d_weight.gradient.defined()) {
     Fp8Operand of_vocabulary = d_logits.Columns();
     of_vocabulary.codes_lk = of_vocabulary.codes_lk.narrow(0, 0, d_weight.gradient.size(0));
     at::Tensor gradient = d_weight.gradient;
-    Multiply(of_vocabulary, Fp8Matrix(numerics_, x_nd, Fp8Format::kE4m3).Columns(), gradient,
-             d_weight.accumulate);
+    Multiply(of_vocabulary, x.Columns(), gradient, d_weight.accumulate);
   }
-  Multiply(d_logits.Rows(), Fp8Matrix(numerics_, weight_pd, Fp8Format::kE4m3).Columns(), d_x_nd);
+  Multiply(d_logits.Rows(), weights.of_d_hidden, d_x_nd);
 }
 
 LossSum LinearCrossEntropy::Run(const at::Tensor& hidden_nd, const at::Tensor& weight_vd,
@@ -90,6 +91,7 @@ LossSum LinearCrossEntropy::Run(const at::Tensor& hidden_nd, const at::Tensor& w
   at::Tensor losses_n3 = at::empty({count, 3}, at::TensorOptions().dtype(at::kDouble).device(device));
   const at::Tensor weight_pd = Padded(weight_vd);
   const int64_t padded = weight_pd.size(0);
+  const std::optional<Fp8Weights> fp8 = EncodeWeights(weight_pd, d_hidden_nd != nullptr);
   const int64_t slice_rows = HeadSliceRows(numerics_.head_slice_logits, padded, count);
   for (int64_t begin = 0; begin < count; begin += slice_rows) {
     const int64_t rows = std::min(slice_rows, count - begin);
@@ -99,7 +101,13 @@ LossSum LinearCrossEntropy::Run(const at::Tensor& hidden_nd, const at::Tensor& w
       Embed(hidden_nd, labels.rows_r.narrow(0, begin, rows), x);
     }
     at::Tensor logits = logits_.Get({rows, padded}, hidden_nd.scalar_type(), device);
-    MakeLogits(x, weight_pd, logits);
+    std::optional<Fp8Matrix> x_in_fp8;
+    if (fp8) {
+      x_in_fp8.emplace(numerics_, x, Fp8Format::kE4m3);
+      Multiply(x_in_fp8->Rows(), fp8->of_logits, logits);
+    } else {
+      Matmul(x, weight_pd.t(), logits);
+    }
     at::Tensor losses = losses_n3.narrow(0, begin, rows);
     SoftmaxCrossEntropy(numerics_, logits, labels.labels_r.narrow(0, begin, rows), vocabulary, terms, scale,
                         d_hidden_nd != nullptr, losses);
@@ -110,7 +118,12 @@ LossSum LinearCrossEntropy::Run(const at::Tensor& hidden_nd, const at::Tensor& w
     if (d_hidden_nd == nullptr) continue;
     at::Tensor d_x = all_rows ? d_hidden_nd->narrow(0, begin, rows)
                               : d_rows_.Get({rows, width}, hidden_nd.scalar_type(), device);
-    PassBack(logits, weight_pd, x, d_weight, d_x);
+    if (fp8) {
+      PassBackInFp8(logits, *fp8, *x_in_fp8, d_weight, d_x);
+    } else {
+      if (d_weight.gradient.defined()) AddWeightGradient(logits, x, d_weight);
+      Matmul(logits, weight_pd, d_x);
+    }
     d_weight.accumulate = true;
     if (!all_rows) d_hidden_nd->index_copy_(0, labels.rows_r.narrow(0, begin, rows), d_x);
   }

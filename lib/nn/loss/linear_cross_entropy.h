@@ -17,6 +17,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <optional>
 
 #include "lib/nn/buffer.h"
 #include "lib/nn/loss/cross_entropy.h"
@@ -25,6 +26,8 @@
 #include "lib/nn/precision.h"
 
 namespace trainwright {
+
+class Fp8Matrix;
 
 /// Sums over labels, softmax in fp32, summed in fp64. The training objective is the sum of the three losses.
 struct LossSum {
@@ -60,16 +63,18 @@ class LinearCrossEntropy {
   }
 
  private:
+  struct Fp8Weights;
   LossSum Run(const at::Tensor& hidden_nd, const at::Tensor& weight_vd, const HeadLabels& labels,
               const LossTerms& terms, const GradientScale& scale, at::Tensor* d_hidden_nd,
               GradientTarget d_weight);
   /// The weights as the GEMMs of padded logits read them.
   at::Tensor Padded(const at::Tensor& weight_vd);
-  /// Of a slice, whose logits are to be set, or with their gradients read.
-  void MakeLogits(const at::Tensor& x_nd, const at::Tensor& weight_pd, at::Tensor& logits_np) const;
+  /// \param backward whether gradients of the hidden states are wanted
+  std::optional<Fp8Weights> EncodeWeights(const at::Tensor& weight_pd, bool backward) const;
+  /// Of a slice, whose gradients the padded logits hold.
   /// \param d_x_nd set
-  void PassBack(const at::Tensor& d_logits_np, const at::Tensor& weight_pd, const at::Tensor& x_nd,
-                const GradientTarget& d_weight, at::Tensor& d_x_nd);
+  void PassBackInFp8(const at::Tensor& d_logits_np, const Fp8Weights& weights, const Fp8Matrix& x,
+                     const GradientTarget& d_weight, at::Tensor& d_x_nd) const;
   /// Of a slice, whose gradients the padded logits hold.
   void AddWeightGradient(const at::Tensor& d_logits_np, const at::Tensor& x_nd,
                          const GradientTarget& d_weight);

@@ -23,6 +23,7 @@ void GradientBuffer::SetLayout(std::vector<Segment> segments, const at::TensorOp
   for (const Segment& segment : segments) {
     TRAINWRIGHT_CHECK(segment.begin == end && segment.end > segment.begin);
     end = segment.end;
+    largest_segment_ = std::max(largest_segment_, segment.end - segment.begin);
   }
   segments_ = std::move(segments);
   options_ = options;
@@ -168,7 +169,7 @@ void GradientBuffer::CopyTo(int64_t begin, at::Tensor out) {
 }
 
 at::Tensor GradientBuffer::WindowOf(const Segment& segment, int64_t window) {
-  return buffer_.narrow(0, window * largest_segment(), segment.end - segment.begin);
+  return buffer_.narrow(0, window * largest_segment_, segment.end - segment.begin);
 }
 
 void GradientBuffer::BringIn(size_t index) {
@@ -244,15 +245,9 @@ int64_t GradientBuffer::size_bytes() const {
   return num_elements() * kElementBytes;
 }
 
-int64_t GradientBuffer::largest_segment() const {
-  int64_t largest = 0;
-  for (const Segment& segment : segments_) largest = std::max(largest, segment.end - segment.begin);
-  return largest;
-}
-
 int64_t GradientBuffer::memory_bytes() const {
   if (is_whole()) return size_bytes();
-  const int64_t largest_bytes = largest_segment() * kElementBytes;
+  const int64_t largest_bytes = largest_segment_ * kElementBytes;
   return given_away_ ? std::max(taken_bytes_, largest_bytes) : store_->lanes() * largest_bytes;
 }
 

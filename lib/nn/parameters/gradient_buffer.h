@@ -85,7 +85,6 @@ class GradientBuffer {
 
  private:
   int64_t num_elements() const { return segments_.empty() ? 0 : segments_.back().end; }
-  int64_t largest_segment() const;
   /// The segment that an element lies in.
   size_t SegmentOf(int64_t offset) const;
   void Allocate();
@@ -106,6 +105,7 @@ class GradientBuffer {
   void PutAway();
 
   std::vector<Segment> segments_;
+  int64_t largest_segment_ = 0;   ///< its elements
   std::vector<Matrix> matrices_;  ///< none where all is zeroed at once
   std::vector<at::Tensor> rest_;  ///< views of whole gradients: what lies between matrices
   at::TensorOptions options_;

@@ -10,7 +10,7 @@ refused "\-\-fp8: goes with bf16 alone, and this is fp32" --model llama-1m --fp8
 refused "goes with bf16 alone, and this is fp16" --model llama-1m --mixed-precision fp16 --fp8 head
 refused "\-\-fp8 mlp, --quant: cannot both be in force" --model llama-1m --mixed-precision bf16 --fp8 mlp --lora 2 --quant nf4
 refused "a model of the family ten has no MLPs that can be in fp8" --model ten-nano --mixed-precision bf16 --fp8 mlp+head
-refused "\-\-fp8" --model llama-1m --mixed-precision bf16 --fp8 attention
+refused "'attention' is not one of off, mlp, head, mlp+head" --model llama-1m --mixed-precision bf16 --fp8 attention
 sed 's/"hidden_size": 32/"hidden_size": 40/' > odd.json << 'END_OF_MODEL'
 {"model_type": "llama", "vocab_size": 32000, "hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 1,
  "num_attention_heads": 2, "num_key_value_heads": 2, "max_position_embeddings": 256, "rms_norm_eps": 1e-5,
