@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 """What a training step on a GPU should take, part by part, before any GPU has run it.
 
-usage: scripts/gpu_budget.py [--gemm-tflops X] [--bandwidth-tb-s X] [--memory-gb X] [--json]
+usage: scripts/gpu_budget.py [--gemm-tflops X] [--bandwidth-tb-s X] [--memory-gb X] [--residual-stream TYPE] [--json]
 
   --gemm-tflops X     what a GEMM in bf16 reaches on the GPU (default: 700, a guess; `gpu-probe --json` measures it)
   --bandwidth-tb-s X  what a copy reaches (default: 2.8 of an H100's published 3.35, a guess; likewise)
   --memory-gb X       what is free on the GPU before the model is made (default: 80), by which the head is cut into slices
+  --residual-stream TYPE  fp32 (default) or bf16, as of `train`; that of ten is fp32
   --json              one JSON object a model instead of a table
 
 For each part of a step: FLOPs, the bytes that the maths must move at least ("least"), the bytes that the code of today moves
@@ -16,7 +17,7 @@ Convention of utilisation: 6 FLOPs a weight that multiplies and token (forward 2
 the head's where they are tied, and once) and causal attention as half of the square, 6 T D a token and layer; nothing for what
 is computed again; over 989 TFLOP/s, which NVIDIA states for dense bf16 of an H100.
 
-Numbers that a token takes in memory: the residual stream and the norms' statistics fp32, all else bf16; weights, gradients and
+Numbers that a token takes in memory: the residual stream (unless asked for in bf16) and the norms' statistics fp32, all else bf16; weights, gradients and
 moments fp32, with a bf16 copy of the weights that is written by the optimizer. Of the first micro-batch of a step products
 write the gradients of weights, of the others they add to them.
 """
@@ -28,6 +29,7 @@ import sys
 
 PEAK_TFLOPS = 989
 FP32, BF16 = 4, 2
+STREAM_BYTES = {"fp32": FP32, "bf16": BF16}
 # Of lib/nn/loss/head_slices.cc.
 LEAST_SLICE_LOGITS = 32 * 2**20
 SHARE_OF_FREE = 8
@@ -107,11 +109,13 @@ def gemm(name, model, weights, inputs, outputs):
     return Part(name, 6 * weights * rows, moved, moved, first_saves=model.layers * weights * FP32)
 
 
-def norms(model):
-    """Two a layer. Forward: residual and update in, sum and normed out; backward: gradient, input, residual gradient."""
+def norms(model, stream=FP32):
+    """Two a layer. Forward: residual and update in, sum and normed out; backward: gradient, input, residual gradient. Today the
+    backward pass normalises again, and beside a stream in fp32 the gradient is rounded for the next GEMMs."""
     rows = 2 * model.layers * model.tokens * model.width
-    forward, backward = 2 * FP32 + 2 * BF16, BF16 + 3 * FP32
-    return Part("norms and residual stream", 0, rows * (forward + backward), rows * (forward + backward + BF16))
+    forward, backward, again = 2 * stream + 2 * BF16, BF16 + 3 * stream, stream + BF16
+    rounded = BF16 if stream == FP32 else 0
+    return Part("norms and residual stream", 0, rows * (forward + backward), rows * (forward + again + backward + rounded))
 
 
 def activation(model):
@@ -178,7 +182,8 @@ def parts_of(model, options):
                    2 * model.width + 2 * model.eigenstates), scan(model)] if model.eigenstates else
              [gemm("attention's GEMMs", model, model.mixer_weights, 2 * model.width, 2 * model.width + 2 * model.kv),
               attention(model)])
-    of_each = [embedding(model), norms(model), *mixer,
+    stream = FP32 if model.eigenstates else STREAM_BYTES[options.residual_stream]
+    of_each = [embedding(model), norms(model, stream), *mixer,
                gemm("MLP's GEMMs", model, model.mlp_weights, model.width + model.inner,
                     model.inner * (2 if model.gated else 1) + model.width),
                activation(model), head(model, options)]
@@ -222,6 +227,7 @@ def main():
     parser.add_argument("--gemm-tflops", type=float, default=700)
     parser.add_argument("--bandwidth-tb-s", type=float, default=2.8)
     parser.add_argument("--memory-gb", type=float, default=80)
+    parser.add_argument("--residual-stream", choices=STREAM_BYTES, default="fp32")
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
     if not (options.gemm_tflops > 0 and options.bandwidth_tb_s > 0 and options.memory_gb > 0):
@@ -230,7 +236,8 @@ def main():
     if options.json:
         print("\n".join(map(json.dumps, results)))
         return
-    print(f"GEMM {options.gemm_tflops:g} TFLOP/s, memory {options.bandwidth_tb_s:g} TB/s, {options.memory_gb:g} GB free: not measured unless said.\n")
+    print(f"GEMM {options.gemm_tflops:g} TFLOP/s, memory {options.bandwidth_tb_s:g} TB/s, {options.memory_gb:g} GB free: "
+          f"not measured unless said. Residual stream in {options.residual_stream}.\n")
     print("\n".join(map(table, results)))
 
 

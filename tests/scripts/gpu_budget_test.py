@@ -14,7 +14,7 @@ import gpu_budget  # noqa: E402
 PARAMETERS = {"GPT-2 124M": 124_439_808, "GPT-2 1.5B": 1_557_611_200, "ten-small-32k": 131_355_655,
               "4 layers of a Llama 8B": 4 * 218_112_000 + 2 * 128_256 * 4096}
 
-OPTIONS = argparse.Namespace(memory_gb=80)
+OPTIONS = argparse.Namespace(memory_gb=80, residual_stream="fp32")
 
 
 def run(*flags):
@@ -43,6 +43,12 @@ class GpuBudgetTest(unittest.TestCase):
                                  .splitlines()[0]) for rate in (350, 700))
         self.assertAlmostEqual(slow["today_s"], 2 * fast["today_s"])
         self.assertAlmostEqual(2 * slow["utilisation_least"], fast["utilisation_least"])
+
+    def test_norms_of_a_stream_in_bf16_move_what_the_man_page_says(self):
+        for model in gpu_budget.MODELS:
+            elements = 2 * model.layers * model.tokens * model.width
+            self.assertEqual(gpu_budget.norms(model, gpu_budget.FP32).today_bytes, 34 * elements)
+            self.assertEqual(gpu_budget.norms(model, gpu_budget.BF16).today_bytes, 20 * elements)
 
     def test_the_first_micro_batch_of_a_step_reads_no_gradients(self):
         for model in gpu_budget.MODELS:
