@@ -185,8 +185,9 @@ TEST(TrainingMemoryTest, Fp8AddsTheCodesOfTheLargestLayersOperandsAndAWorkspace)
   const int64_t width = model.hidden_size, wide = 2 * model.intermediate_size;
   EXPECT_EQ(products({.mlp = true}), kWorkspace + 2 * kDepth * wide + kDepth * width + width * wide);
   const int64_t vocabulary = (model.vocab_size + 127) / 128 * 128;
+  // Of the head the weights in both directions.
   EXPECT_EQ(products({.head = true}),
-            kWorkspace + 2 * kDepth * vocabulary + kDepth * width + width * vocabulary);
+            kWorkspace + 2 * kDepth * vocabulary + kDepth * width + 2 * width * vocabulary);
 }
 
 TEST(TrainingMemoryTest, AGpuHasAWorkspaceForTheGemmsThatHaveBiasesOrAGeluWithinThem) {
