@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <vector>
 
+#include "lib/base/profile_scope.h"
 #include "tests/support/refusing_device/device_clock.h"
 #include "tests/support/refusing_device/device_memory.h"
 
@@ -43,6 +44,7 @@ const char* End(RecordedGraph* graph, bool) {
 const char* Launch(RecordedGraph* graph) {
   CountGraph();
   repeating = true;
+  const ProfiledThread of_the_device(nullptr);  // what a device does is no work of the host
   for (const auto& work : graph->work) work();
   repeating = false;
   return nullptr;
