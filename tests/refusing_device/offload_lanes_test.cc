@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <memory>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -27,6 +28,7 @@ class WatchedStack final : public OffloadStack {
   int64_t lanes() const override { return stack_->lanes(); }
   void Push(const std::vector<at::Tensor>& tensors, int64_t lane) override {
     stack_->Push(tensors, lane);
+    if (--pushes_before_failure == 0) throw std::runtime_error("no room");
     Begin(lane);
   }
   void Pop(const std::vector<at::Tensor>& tensors, int64_t lane) override {
@@ -42,7 +44,7 @@ class WatchedStack final : public OffloadStack {
   }
   void Clear() override { stack_->Clear(); }
 
-  int64_t pops = 0;
+  int64_t pops = 0, pushes_before_failure = 0;
   std::vector<int64_t> kernels_beside;
 
  private:
@@ -65,6 +67,28 @@ TEST(OffloadLanesTest, WhileCopiesOfALayerPassAnotherLayerIsComputed) {
   // Out before a lane's next turn, and in before the layer's backward pass.
   ASSERT_EQ(stack.kernels_beside.size(), 2u * 4);
   EXPECT_THAT(stack.kernels_beside, testing::Each(testing::Ge(10)));
+  EXPECT_THAT(CountsOfDevice().violations, testing::IsEmpty());
+}
+
+TEST(OffloadLanesTest, APassThatEndedWhileCopiesWereOnTheirWayLeavesNothingForTheNext) {
+  test::ResetDeviceCounts();
+  ModelConfig config = test::SmallLlama();
+  config.num_layers = 6;
+  const ModelInput input = test::RandomInput(config, {20, 11});
+  const auto gradients = [&](bool disturbed) {
+    const auto model = std::make_unique<LanguageModel>(
+        test::MakeBody(config, {Precision::kBf16, at::kBFloat16}, kRefusingDevice, 5));
+    WatchedStack stack;
+    model->set_offload(&stack);
+    if (disturbed) {
+      stack.pushes_before_failure = 3;
+      EXPECT_THROW(model->LossAndGradients(test::RandomInput(config, {9, 22}, 1), 1.0), std::runtime_error);
+      model->parameters().ZeroGradients();
+    }
+    model->LossAndGradients(input, 1.0);
+    return model->parameters().gradients().cpu();
+  };
+  EXPECT_TRUE(gradients(true).equal(gradients(false)));
   EXPECT_THAT(CountsOfDevice().violations, testing::IsEmpty());
 }
 
