@@ -1,7 +1,6 @@
 #include "lib/nn/fp8_ops.h"
 
 #include <ATen/Parallel.h>
-#include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/ops/empty.h>
 #include <string.h>
 #include <torch/library.h>
@@ -10,21 +9,13 @@
 #include <atomic>
 
 #include "lib/nn/cpu/parallel.h"
+#include "lib/nn/find_operator.h"
 #include "lib/nn/linear/fp8_format.h"
 #include "lib/nn/linear/matmul.h"
 #include "lib/nn/linear/micro_kernel.h"
 #include "lib/nn/precision.h"
 
 namespace trainwright::ops {
-namespace {
-
-/// The operator as a function of this signature. Looking it up takes a lock, so callers keep it.
-template <typename Signature>
-c10::TypedOperatorHandle<Signature> Find(const char* name) {
-  return c10::Dispatcher::singleton().findSchemaOrThrow(name, "").typed<Signature>();
-}
-
-}  // namespace
 
 void Fp8Scale(const at::Tensor& x_rc, int64_t format, int64_t precision, at::Tensor& scale_2) {
   static const auto op = Find<decltype(Fp8Scale)>("trainwright::fp8_scale");

@@ -1,7 +1,6 @@
 #include "lib/nn/ops.h"
 
 #include <ATen/Parallel.h>
-#include <ATen/core/dispatch/Dispatcher.h>
 #include <torch/library.h>
 
 #include "lib/base/error.h"
@@ -10,6 +9,7 @@
 #include "lib/nn/activation/gelu.h"
 #include "lib/nn/activation/swiglu.h"
 #include "lib/nn/embedding/embedding.h"
+#include "lib/nn/find_operator.h"
 #include "lib/nn/linear/bias.h"
 #include "lib/nn/linear/nf4.h"
 #include "lib/nn/loss/cross_entropy.h"
@@ -24,15 +24,6 @@
 #include "lib/nn/update/step_decision.h"
 
 namespace trainwright::ops {
-namespace {
-
-/// The operator as a function of this signature. Looking it up takes a lock, so callers keep it.
-template <typename Signature>
-c10::TypedOperatorHandle<Signature> Find(const char* name) {
-  return c10::Dispatcher::singleton().findSchemaOrThrow(name, "").typed<Signature>();
-}
-
-}  // namespace
 
 void RoundInto(const at::Tensor& in, int64_t precision, at::Tensor& out) {
   static const auto op = Find<decltype(RoundInto)>("trainwright::round_into");

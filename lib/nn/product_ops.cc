@@ -1,24 +1,15 @@
 #include "lib/nn/product_ops.h"
 
-#include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/ops/empty_like.h>
 #include <torch/library.h>
 
 #include "lib/nn/activation/gelu.h"
+#include "lib/nn/find_operator.h"
 #include "lib/nn/linear/bias.h"
 #include "lib/nn/linear/matmul.h"
 #include "lib/nn/precision.h"
 
 namespace trainwright::ops {
-namespace {
-
-/// The operator as a function of this signature. Looking it up takes a lock, so callers keep it.
-template <typename Signature>
-c10::TypedOperatorHandle<Signature> Find(const char* name) {
-  return c10::Dispatcher::singleton().findSchemaOrThrow(name, "").typed<Signature>();
-}
-
-}  // namespace
 
 bool LinearWithBias(const at::Tensor& x_nk, const at::Tensor& weight_ok, const at::Tensor& bias_o,
                     int64_t precision, int64_t candidate, at::Tensor& y_no) {

@@ -174,11 +174,8 @@ WorldPreview PreviewWorlds(const WorldSettings& world, const TrainJobContext& co
   training.sharding = Sharding::kNone;
   if (world.memory_bytes > 0 && training.device.is_cpu()) {
     training.device = at::Device(at::kCUDA);
-    const Precision residual = training.kinds.residual;
-    const Fp8Parts fp8 = training.kinds.fp8;
-    training.kinds = {AttentionBackend::kAuto, training.kinds.scan};
-    training.kinds.residual = residual;
-    training.kinds.fp8 = fp8;
+    training.kinds.attention = training.kinds.equal_spans = AttentionBackend::kAuto;
+    training.kinds.head_slice_logits = 0;
   }
   WorldRequest request = {
       .worlds = world.worlds,

@@ -28,3 +28,18 @@ expect_explained() {
 explain_fails() {
   fails 2 "$1" train -q --explain --steps 1 --threads 1 "${@:2}"
 }
+
+# grit_sets: shards of questions with their answers, pairs/ to find texts by and talks/ to write them from.
+grit_sets() {
+  python3 - <<'PYTHON'
+import json
+with open("pairs.jsonl", "w") as pairs, open("talks.jsonl", "w") as talks:
+    for i in range(48):
+        question, answer = f"what is {i} and {i * 7 % 48}", f"it is {i}, then comes {i * 7 % 48}" + "!" * (i % 20)
+        record = {"query": ["Find", question], "pos": [answer], "neg": [f"it is {i + 1}, then comes {i}"]}
+        pairs.write(json.dumps(record) + "\n")
+        talks.write(json.dumps({"text": [question, answer]}) + "\n")
+PYTHON
+  pretokenize -q --records contrastive pairs.jsonl | pack -q --chunk 512 -o pairs/
+  pretokenize -q --records sft --template grit talks.jsonl | pack -q --chunk 512 -o talks/
+}

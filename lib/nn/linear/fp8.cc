@@ -7,15 +7,9 @@
 #include "lib/base/error.h"
 #include "lib/base/profile_scope.h"
 #include "lib/nn/fp8_ops.h"
+#include "lib/nn/linear/micro_kernel.h"
 
 namespace trainwright {
-namespace {
-
-int64_t RoundUp(int64_t value) {
-  return (value + kFp8Multiple - 1) / kFp8Multiple * kFp8Multiple;
-}
-
-}  // namespace
 
 Fp8Matrix::Fp8Matrix(const Numerics& numerics, const at::Tensor& x_rc, Fp8Format format)
     : precision_(numerics.code()),
@@ -28,7 +22,8 @@ Fp8Matrix::Fp8Matrix(const Numerics& numerics, const at::Tensor& x_rc, Fp8Format
 
 Fp8Operand Fp8Matrix::Encode(bool columns) const {
   const ProfileScope scope("fp8_encode", ProfilePart::kGemm);
-  const int64_t lines = x_rc_.size(columns ? 1 : 0), depth = RoundUp(x_rc_.size(columns ? 0 : 1));
+  const int64_t lines = x_rc_.size(columns ? 1 : 0),
+                depth = cpu::RoundUp(x_rc_.size(columns ? 0 : 1), kFp8Multiple);
   Fp8Operand operand = {at::empty({lines, depth}, x_rc_.options().dtype(at::kByte)), scale_2_, format_};
   ops::Fp8Encode(x_rc_, scale_2_, static_cast<int64_t>(format_), columns, precision_, operand.codes_lk);
   return operand;
@@ -52,8 +47,8 @@ void Multiply(const Fp8Operand& a_mk, const Fp8Operand& b_nk, at::Tensor& out_mn
 }
 
 int64_t Fp8Bytes(int64_t rows, int64_t in_features, int64_t out_features, bool on_cpu) {
-  const int64_t codes =
-      2 * RoundUp(rows) * out_features + RoundUp(rows) * in_features + in_features * out_features;
+  const int64_t depth = cpu::RoundUp(rows, kFp8Multiple);
+  const int64_t codes = depth * (2 * out_features + in_features) + in_features * out_features;
   if (!on_cpu) return codes;
   // The values of a GEMM's two operands, its sums, and codes before they are transposed.
   constexpr int64_t kValueBytes = 4, kSumBytes = 4;

@@ -1,15 +1,5 @@
 # Both parts of the objective learn with a residual stream in bf16 as with one in fp32.
-python3 - <<'PYTHON'
-import json
-with open("pairs.jsonl", "w") as pairs, open("talks.jsonl", "w") as talks:
-    for i in range(48):
-        question, answer = f"what is {i} and {i * 7 % 48}", f"it is {i}, then comes {i * 7 % 48}" + "!" * (i % 20)
-        record = {"query": ["Find", question], "pos": [answer], "neg": [f"it is {i + 1}, then comes {i}"]}
-        pairs.write(json.dumps(record) + "\n")
-        talks.write(json.dumps({"text": [question, answer]}) + "\n")
-PYTHON
-pretokenize -q --records contrastive pairs.jsonl | pack -q --chunk 512 -o pairs/
-pretokenize -q --records sft --template grit talks.jsonl | pack -q --chunk 512 -o talks/
+grit_sets
 cat > tiny.json << 'END'
 {"model_type": "llama", "vocab_size": 512, "hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 2,
  "num_attention_heads": 2, "num_key_value_heads": 2, "max_position_embeddings": 256, "rms_norm_eps": 1e-5,
