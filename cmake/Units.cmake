@@ -1,10 +1,15 @@
 # Several files compiled as one: what headers and templates cost is paid once. Names in unnamed namespaces must differ within
 # such a unit; each file must include what it uses all the same: the presets dev, tsan and fuzz compile file by file. What
 # is hot stays apart, so that nobody's edit elsewhere changes how it is inlined.
-set(trainwright_layers_in_units bench checkpoint dist documents embedding eval jinja loading machine memory model objective optim
-    packing probe report retrieval run scaling score spec train)
-set(trainwright_files_apart dist/gloo_group.cc documents/pretokenize_job.cc)  # other headers' macros; hot
+set(trainwright_layers_in_units bench checkpoint cli device dist documents embedding eval formats jinja loading machine memory model nn
+    objective optim packing probe report retrieval run scaling score spec train)
+set(trainwright_files_apart dist/gloo_group.cc documents/pretokenize_job.cc formats/frame_content.cc formats/id_codes.cc
+    device/device.cc)  # other headers' macros; hot; replaced by tests that emulate a GPU
 set(trainwright_tests_in_units bench documents eval io memory model probe report run spec train)
+
+# Likewise hot, or with options of their own.
+set(trainwright_patterns_apart
+    "/nn/(cpu|update|scan)/|/nn/linear/(block_matmul|micro_kernel|thin_product|nf4_block|matmul)[.]cc|/nn/attention/(block_)?attention[.]cc|/nn/(fp8_|product_)?ops[.]cc|/nn/reduce[.]cc|/nn/loss/contrastive_")
 
 # trainwright_gather_units(<variable> <name> <files>): puts units in the place of the sources that the variable names.
 function(trainwright_gather_units variable name files)

@@ -127,12 +127,13 @@ def activation(model):
 
 
 def attention(model):
-    """2 products forward, 5 backward, of half the square. Today rotary positions are turned in place, and what the libraries
-    return, the output and the gradients, is copied to where the next product reads it."""
+    """2 products forward, 5 backward, of half the square. Today rotary positions are turned in place in the forward pass, and
+    what the libraries return, the output and the gradients, is copied to where the next product reads it: gradients all at
+    once, and turned back on the way."""
     rows = model.layers * model.tokens
     qkv = model.width + 2 * model.kv
     moved = rows * BF16 * (3 * qkv + 5 * model.width)
-    turned = rows * BF16 * 4 * (model.width + model.kv) if model.gated else 0
+    turned = rows * BF16 * 2 * (model.width + model.kv) if model.gated else 0
     copied = rows * BF16 * 2 * (model.width + qkv)
     return Part("attention", 3.5 * 2 * model.sequence * model.width * rows, moved, moved + turned + copied)
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "lib/cli/help_text.h"
+#include "lib/cli/text_folding.h"
 
 namespace trainwright {
 namespace {
@@ -28,12 +29,6 @@ std::vector<std::string> Flags(const OptionDoc& option) {
   for (const std::string& name : option.short_names) flags.push_back("-" + name);
   for (const std::string& name : option.long_names) flags.push_back("--" + name);
   return flags;
-}
-
-std::string Join(const std::vector<std::string>& parts, const std::string& separator) {
-  std::string text;
-  for (const std::string& part : parts) text += (text.empty() ? "" : separator) + part;
-  return text;
 }
 
 /// The short help without quotes and brackets, which would need another escape in every shell.

@@ -19,12 +19,6 @@ std::string WithoutBackticks(std::string text) {
   return text;
 }
 
-std::string Join(const std::vector<std::string>& parts, const std::string& separator) {
-  std::string text;
-  for (const std::string& part : parts) text += (text.empty() ? "" : separator) + part;
-  return text;
-}
-
 std::string Paragraphs(const std::string& text, size_t indent) {
   return FoldParagraphs(WithoutBackticks(text), indent, kWidth);
 }

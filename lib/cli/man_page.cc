@@ -8,6 +8,7 @@
 
 #include "lib/base/version.h"
 #include "lib/cli/help_text.h"
+#include "lib/cli/text_folding.h"
 
 namespace trainwright {
 namespace {
@@ -146,11 +147,6 @@ std::string OptionEntry(const OptionDoc& option) {
     notes[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(notes[0])));
     text += FillSource(EscapeRoff(notes + "."));
   }
-  return text;
-}
-
-std::string Upper(std::string text) {
-  for (char& c : text) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
   return text;
 }
 

@@ -5,13 +5,10 @@
 #include <cstdlib>
 #include <utility>
 
+#include "lib/cli/text_folding.h"
+
 namespace trainwright {
 namespace {
-
-std::string Upper(std::string text) {
-  for (char& c : text) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
-  return text;
-}
 
 std::string Lower(std::string text) {
   for (char& c : text) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));

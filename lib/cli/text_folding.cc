@@ -1,13 +1,13 @@
 #include "lib/cli/text_folding.h"
 
 #include <algorithm>
+#include <cctype>
 #include <sstream>
 #include <vector>
 
 namespace trainwright {
 namespace {
 
-constexpr std::string_view kContinued = " \\";
 constexpr size_t kStep = 2;
 
 size_t Columns(const std::string& text) {
@@ -73,6 +73,17 @@ std::string FoldRow(const std::vector<std::string>& lines, size_t indent, size_t
 
 }  // namespace
 
+std::string Join(const std::vector<std::string>& parts, const std::string& separator) {
+  std::string text;
+  for (const std::string& part : parts) text += (text.empty() ? "" : separator) + part;
+  return text;
+}
+
+std::string Upper(std::string text) {
+  for (char& c : text) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+  return text;
+}
+
 std::string Fold(const std::string& text, size_t indent, size_t width) {
   return FoldBehind(std::string(indent, ' '), text, indent, width);
 }
@@ -132,8 +143,8 @@ std::string FoldParagraphs(const std::string& text, size_t indent, size_t width)
 std::string FoldCommand(const std::string& command, size_t indent, size_t width) {
   std::string out, line;
   for (const std::string& word : WordsOf(command)) {
-    if (!line.empty() && indent + Columns(line) + 1 + Columns(word) + kContinued.size() > width) {
-      out += std::string(indent, ' ') + line + std::string(kContinued) + "\n";
+    if (!line.empty() && indent + Columns(line) + 1 + Columns(word) + kLineContinues.size() > width) {
+      out += std::string(indent, ' ') + line + std::string(kLineContinues) + "\n";
       line.clear();
     }
     line += (line.empty() ? "" : " ") + word;

@@ -1,9 +1,20 @@
-/// Help texts within a width. Words are never broken: one that is longer than a line gets a line of its own.
+/// Pieces of help texts put together, and folded within a width. Words are never broken: one that is longer
+/// than a line gets a line of its own.
 #pragma once
 
 #include <string>
+#include <string_view>
+#include <vector>
 
 namespace trainwright {
+
+/// What a line of a shell command that goes on ends in.
+inline constexpr std::string_view kLineContinues = " \\";
+
+std::string Join(const std::vector<std::string>& parts, const std::string& separator);
+
+/// ASCII letters as capitals.
+std::string Upper(std::string text);
 
 /// One paragraph, each line after `indent` blanks.
 std::string Fold(const std::string& text, size_t indent, size_t width);

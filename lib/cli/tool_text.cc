@@ -3,13 +3,13 @@
 #include <algorithm>
 
 #include "lib/base/error.h"
+#include "lib/cli/text_folding.h"
 
 namespace trainwright {
 namespace {
 
 constexpr std::string_view kHeading = "# ";
 constexpr std::string_view kLiteral = "  ";
-constexpr std::string_view kContinued = " \\";
 
 [[noreturn]] void Refuse(const std::string& problem, const std::string& place) {
   throw Error(ErrorCode::kInternal, "text of a man page", problem, place);
@@ -60,8 +60,8 @@ std::vector<ToolExample> ParseExamples(std::string_view lines) {
     line.remove_prefix(kLiteral.size());
     std::string& command = examples.back().command;
     wants_explanation = true;
-    continued = line.ends_with(kContinued);
-    if (continued) line.remove_suffix(kContinued.size());
+    continued = line.ends_with(kLineContinues);
+    if (continued) line.remove_suffix(kLineContinues.size());
     command.append(command.empty() ? "" : " ").append(line);
   }
   if (!wants_explanation) Refuse("an example has no command", examples.back().explanation);

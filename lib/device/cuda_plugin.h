@@ -7,7 +7,7 @@
 namespace trainwright {
 
 /// Counts up with every change of this header or of the operators' schema.
-inline constexpr int32_t kCudaPluginInterface = 9;
+inline constexpr int32_t kCudaPluginInterface = 10;
 
 struct CudaDeviceInfo {
   char name[256];

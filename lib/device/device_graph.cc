@@ -1,5 +1,6 @@
 #include "lib/device/device_graph.h"
 
+#include <c10/util/Exception.h>
 #include <dlfcn.h>
 
 #include <string>
@@ -7,6 +8,7 @@
 
 #include "lib/base/error.h"
 #include "lib/device/accelerator.h"
+#include "lib/device/torch_words.h"
 
 namespace trainwright {
 namespace {
@@ -64,6 +66,12 @@ class PluginRecorder final : public GraphRecorder {
 };
 
 }  // namespace
+
+void RefuseUnrecorded(const std::string& what, const std::exception& exception) {
+  if (dynamic_cast<const c10::OutOfMemoryError*>(&exception) != nullptr) throw;
+  throw Error(ErrorCode::kDevice, "--compile graph", what + " cannot be recorded: " + WordsOf(exception), "",
+              "run with --compile auto, which then goes on without graphs");
+}
 
 std::unique_ptr<GraphRecorder> MakeGraphRecorder(const DeviceGraphPlugin* plugin, int32_t device) {
   return std::make_unique<PluginRecorder>(plugin, device);

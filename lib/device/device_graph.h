@@ -9,8 +9,10 @@
 
 #include <c10/core/Device.h>
 
+#include <exception>
 #include <functional>
 #include <memory>
+#include <string>
 
 #include "lib/device/device_graph_plugin.h"
 
@@ -40,5 +42,12 @@ std::unique_ptr<GraphRecorder> MakeGraphRecorder(c10::Device device);
 /// The same of a plugin that is at hand.
 /// \param plugin outlives it
 std::unique_ptr<GraphRecorder> MakeGraphRecorder(const DeviceGraphPlugin* plugin, int32_t device);
+
+/// Ends a run whose work has to be repeated as graphs and cannot be. Lack of memory is for who makes
+/// micro-batches smaller.
+/// \param what was to be recorded
+/// \param exception being handled
+/// \throws Error{kDevice}, or the exception where memory ran out
+[[noreturn]] void RefuseUnrecorded(const std::string& what, const std::exception& exception);
 
 }  // namespace trainwright

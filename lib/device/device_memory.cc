@@ -19,6 +19,13 @@ int64_t FreeDeviceBytes(c10::Device device) {
   return Ask(device, &CudaPlugin::free_memory_bytes);
 }
 
+int64_t WholeDeviceBytes(c10::Device device) {
+  CudaDeviceInfo info{};
+  if (!device.is_cuda() || ProcessCudaBackend().plugin == nullptr) return 0;
+  const int32_t index = device.has_index() ? device.index() : 0;
+  return ProcessCudaBackend().plugin->device_info(index, &info) ? info.memory_bytes : 0;
+}
+
 int64_t CapDeviceMemory(c10::Device device, double fraction) {
   if (!(fraction > 0 && fraction <= 1)) {
     throw Error(ErrorCode::kUsage, "--mem-fraction", "must be above 0 and at most 1");

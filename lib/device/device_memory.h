@@ -9,6 +9,8 @@ namespace trainwright {
 
 /// What the driver has free for this process now, in bytes; makes the process's context on the GPU.
 int64_t FreeDeviceBytes(c10::Device device);
+/// All that the GPU has.
+int64_t WholeDeviceBytes(c10::Device device);
 /// Makes tensors take at most a share of the GPU's whole memory; what is above fails as without memory.
 /// \param fraction in (0, 1]
 /// \returns the limit in bytes

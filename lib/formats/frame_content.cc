@@ -10,7 +10,7 @@ namespace trainwright {
 namespace {
 
 constexpr uint32_t kFrameTag = 0x4D524654;  // "TFRM"
-constexpr size_t kFixedBytes = 24;
+constexpr size_t kTableFixedBytes = 24;
 constexpr uint8_t kLmFlags = kSegmentStartsMidDocument | kSegmentEndsMidDocument | kSegmentPadding;
 constexpr uint8_t kSftFlags = kLmFlags | kSegmentNoLoss | kSegmentContinuesPrevious | kSegmentNextNoLoss;
 constexpr uint8_t kRoleFlags = kSegmentPositive | kSegmentNegative;
@@ -210,7 +210,7 @@ std::vector<uint8_t> EncodeFrameContent(const ShardSetHeader& header, std::span<
   }
   const int high_bits = HighPlaneBits(header.tokenizer.vocab_size);
   const size_t ids_bytes = header.id_codes ? codes.size() : tokens * 2 + HighPlaneBytes(tokens, high_bits);
-  const size_t size = kFixedBytes + table.size() + ids_bytes;
+  const size_t size = kTableFixedBytes + table.size() + ids_bytes;
   if (table.size() > kMaxFrameTableBytes || size > kMaxFrameContentBytes) {
     throw Error(ErrorCode::kUsage, "chunk size",
                 "a frame of " + std::to_string(header.chunks_per_frame) + " chunks of " +

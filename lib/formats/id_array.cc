@@ -9,7 +9,7 @@
 namespace trainwright {
 namespace {
 
-constexpr uint32_t kMaxHeaderBytes = 1 << 16;
+constexpr uint32_t kMaxNpyHeaderBytes = 1 << 16;
 
 // The Python dictionary of a .npy header, which has three keys.
 class HeaderText {
@@ -73,7 +73,7 @@ NpyHeader ReadNpyHeader(BufferedReader* reader) {
   }
   uint32_t size = 0;
   const size_t size_bytes = head[6] == 1 ? 2 : 4;
-  if (reader->Read(reinterpret_cast<uint8_t*>(&size), size_bytes) < size_bytes || size > kMaxHeaderBytes) {
+  if (reader->Read(reinterpret_cast<uint8_t*>(&size), size_bytes) < size_bytes || size > kMaxNpyHeaderBytes) {
     throw refuse("its header is cut or too long");
   }
   std::string text(size, '\0');

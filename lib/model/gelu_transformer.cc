@@ -209,10 +209,8 @@ class GeluTransformer::Pass final : public LayerPass {
     at::Tensor unwanted;
     if (numerics_.emulated()) RoundInto(numerics_, backward_.d_attention, backward_.d_attention);
     PackedAttentionBackward(numerics_, shape, backward_.d_attention, views.qkv, views.attention, views.lse_hn,
-                            input_.spans, backward_.d_qkv);
-    if (model_.parts_.rope) {
-      ApplyRope(numerics_, rope_, shape, /*backward=*/true, backward_.d_qkv);
-    } else if (numerics_.emulated()) {
+                            input_.spans, backward_.d_qkv, model_.parts_.rope ? &rope_ : nullptr);
+    if (!model_.parts_.rope && numerics_.emulated()) {
       RoundInto(numerics_, backward_.d_qkv, backward_.d_qkv);
     }
     NormAgain(views.input_nd, views.input_statistics_sn, layer.attention_norm);

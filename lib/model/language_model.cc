@@ -107,6 +107,7 @@ LossSum LanguageModel::LossAndGradientsOf(const ModelInput& piece, const HeadLab
                                           const GradientScale& scale) {
   const at::Tensor hidden_nd = body_->Forward(piece, Keep::kForBackward);
   at::Tensor d_hidden_nd = body_->HiddenGradient(hidden_nd.size(0));
+  loss_.set_product_chooser(parameters().product_chooser());
   const LossSum loss = loss_.LossAndGradients(hidden_nd, HeadMatrix(), labels, loss_terms_, scale,
                                               d_hidden_nd, HeadGradient());
   body_->Backward(piece, d_hidden_nd);

@@ -181,8 +181,7 @@ class Llama::Pass final : public LayerPass {
     if (numerics_.emulated()) RoundInto(numerics_, backward_.d_attention, backward_.d_attention);
     const AttentionShape shape = model_.ShapeOf(input_.num_tokens(), index, input_.mask);
     PackedAttentionBackward(numerics_, shape, backward_.d_attention, views.qkv, views.attention, views.lse_hn,
-                            input_.spans, backward_.d_qkv);
-    ApplyRope(numerics_, rope_, shape, /*backward=*/true, backward_.d_qkv);
+                            input_.spans, backward_.d_qkv, &rope_);
     NormAgain(views.input_nd, views.input_statistics_sn, layer.attention_norm);
     layer.qkv.Backward(backward_.d_qkv, backward_.normed_nd, below ? backward_.d_normed_nd : unwanted);
     if (!below) return;

@@ -4,7 +4,6 @@
 #include <ATen/ops/empty.h>
 #include <ATen/ops/full.h>
 #include <ATen/ops/zeros.h>
-#include <c10/util/Exception.h>
 
 #include <algorithm>
 #include <bit>
@@ -41,36 +40,12 @@ int64_t RoundUpToPowerOfTwo(int64_t count) {
   return static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(count)));
 }
 
-int64_t CountLabels(const at::Tensor& labels_n) {
-  const int64_t* labels = labels_n.const_data_ptr<int64_t>();
-  return std::count_if(labels, labels + labels_n.numel(), [](int64_t label) { return label >= 0; });
-}
-
-/// The rows that have a label, and others up to `count`, in their order.
-std::vector<int32_t> HeadRows(const at::Tensor& labels_n, int64_t count) {
-  const int64_t* labels = labels_n.const_data_ptr<int64_t>();
-  int64_t others = count - CountLabels(labels_n);
-  std::vector<int32_t> rows;
-  for (int64_t row = 0; row < labels_n.numel(); ++row) {
-    if (labels[row] >= 0 || others-- > 0) rows.push_back(static_cast<int32_t>(row));
-  }
-  return rows;
-}
-
 int64_t GemmOperations(const HostTimeline& timeline) {
   int64_t operations = 0;
   for (const HostTotals& totals : timeline.totals()) {
     if (totals.part == ProfilePart::kGemm) operations += totals.operations;
   }
   return operations;
-}
-
-/// Lack of memory is for who makes micro-batches smaller.
-[[noreturn]] void RefuseToGoOn(const std::exception& exception) {
-  if (dynamic_cast<const c10::OutOfMemoryError*>(&exception) != nullptr) throw;
-  throw Error(ErrorCode::kDevice, "--compile graph",
-              "a micro-batch's passes cannot be recorded: " + WordsOf(exception), "",
-              "run with --compile auto, which then goes on without graphs");
 }
 
 }  // namespace
@@ -157,7 +132,7 @@ ModelInput PassGraphs::Fill(const ModelInput& input, const Shape& shape) const {
 }
 
 int64_t PassGraphs::CountNumbers(const Shape& shape) {
-  return 2 * shape.tokens + shape.spans + 1 + 2 * shape.head_rows;
+  return 3 * shape.tokens + shape.spans + 1;
 }
 
 at::Tensor PassGraphs::Numbers(const Shape& shape) const {
@@ -166,7 +141,6 @@ at::Tensor PassGraphs::Numbers(const Shape& shape) const {
 
 void PassGraphs::Stage(const ModelInput& filled, const Shape& shape, const GradientScale& scale) {
   const ProfileScope scope("stage", ProfilePart::kUpload);
-  const std::vector<int32_t> rows = HeadRows(filled.labels_n, shape.head_rows);
   at::Tensor numbers = at::empty({CountNumbers(shape)}, at::TensorOptions().dtype(at::kInt));
   auto* next = numbers.mutable_data_ptr<int32_t>();
   const auto put = [&](const int64_t* values) {
@@ -175,11 +149,8 @@ void PassGraphs::Stage(const ModelInput& filled, const Shape& shape, const Gradi
   };
   put(filled.tokens_n.const_data_ptr<int64_t>());
   put(filled.positions_n.const_data_ptr<int64_t>());
-  next = std::copy(filled.span_starts.begin(), filled.span_starts.end(), next);
-  const int64_t* labels = filled.labels_n.const_data_ptr<int64_t>();
-  next = std::transform(rows.begin(), rows.end(), next,
-                        [&](int32_t row) { return static_cast<int32_t>(labels[row]); });
-  std::copy(rows.begin(), rows.end(), next);
+  put(filled.labels_n.const_data_ptr<int64_t>());
+  std::copy(filled.span_starts.begin(), filled.span_starts.end(), next);
   const at::Device device = body_->parameters().values().device();
   Numbers(shape).copy_(Upload(numbers, device, filled.pin));
 
@@ -198,16 +169,13 @@ LossSum PassGraphs::Queue(const ModelInput& filled, const Shape& shape, const Pa
   auto staged = std::make_shared<StagedInput>();
   staged->tokens_n = next(shape.tokens).to(at::kLong);
   staged->positions_n = next(shape.tokens).to(at::kLong);
+  staged->labels = SelectHeadRows(next(shape.tokens), shape.head_rows, CountLabels(filled.labels_n));
   staged->spans = SpanTable(filled.span_starts);
   staged->spans.starts_on_device = next(std::ssize(filled.span_starts));
   if (shape.starts.empty()) staged->spans.bound = shape.longest;
-  HeadLabels& head = staged->labels;
-  head = {.rows = shape.head_rows, .num_labels = CountLabels(filled.labels_n)};
-  head.labels_r = next(shape.head_rows).to(at::kLong);
-  if (shape.head_rows < shape.tokens) head.rows_r = next(shape.head_rows).to(at::kLong);
   ModelInput input = filled;
   input.staged = staged;
-  return passes(input, head, {1.0, scale_});
+  return passes(input, staged->labels, {1.0, scale_});
 }
 
 LossSum PassGraphs::QueueTimed(const ModelInput& filled, const Shape& shape, const Passes& passes) {
@@ -248,7 +216,7 @@ bool PassGraphs::Record(const ModelInput& filled, const Shape& shape, const Pass
     entry->graph.reset();
     entry->losses.reset();
     gradients.set_unwritten(shape.unwritten);
-    if (options_.use == GraphUse::kRequired) RefuseToGoOn(exception);
+    if (options_.use == GraphUse::kRequired) RefuseUnrecorded("the passes of a micro-batch", exception);
     Clear();
     counts_.off = WordsOf(exception);
     LogWarning("--compile auto: a micro-batch's passes cannot be recorded: " + counts_.off +

@@ -95,7 +95,7 @@ class PassGraphs {
   LossSum QueueTimed(const ModelInput& filled, const Shape& shape, const Passes& passes);
   /// \returns false where it cannot be
   bool Record(const ModelInput& filled, const Shape& shape, const Passes& passes, Entry* entry);
-  /// int32: tokens, positions, starts of spans, labels and numbers of the head's rows.
+  /// int32: tokens, positions, labels and starts of spans.
   static int64_t CountNumbers(const Shape& shape);
   at::Tensor Numbers(const Shape& shape) const;
   bool HasRoom() const;

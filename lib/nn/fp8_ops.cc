@@ -29,9 +29,10 @@ void Fp8Encode(const at::Tensor& x_rc, const at::Tensor& scale_2, int64_t format
 }
 
 bool Fp8Product(const at::Tensor& a_mk, const at::Tensor& a_scale_2, int64_t a_format, const at::Tensor& b_nk,
-                const at::Tensor& b_scale_2, int64_t b_format, bool accumulate, at::Tensor& out_mn) {
+                const at::Tensor& b_scale_2, int64_t b_format, bool accumulate, int64_t candidate,
+                at::Tensor& out_mn) {
   static const auto op = Find<decltype(Fp8Product)>("trainwright::fp8_product");
-  return op.call(a_mk, a_scale_2, a_format, b_nk, b_scale_2, b_format, accumulate, out_mn);
+  return op.call(a_mk, a_scale_2, a_format, b_nk, b_scale_2, b_format, accumulate, candidate, out_mn);
 }
 
 namespace {
@@ -116,7 +117,9 @@ at::Tensor Decoded(const at::Tensor& codes_lk, int64_t format) {
 }
 
 bool Fp8Product(const at::Tensor& a_mk, const at::Tensor& a_scale_2, int64_t a_format, const at::Tensor& b_nk,
-                const at::Tensor& b_scale_2, int64_t b_format, bool accumulate, at::Tensor& out_mn) {
+                const at::Tensor& b_scale_2, int64_t b_format, bool accumulate, int64_t candidate,
+                at::Tensor& out_mn) {
+  if (candidate > 0) return false;
   const at::Tensor a = Decoded(a_mk, a_format), b = Decoded(b_nk, b_format);
   at::Tensor sums_mn = at::empty(out_mn.sizes(), out_mn.options().dtype(at::kFloat));
   Matmul(a, b.t(), sums_mn);
@@ -137,7 +140,7 @@ TORCH_LIBRARY_FRAGMENT(trainwright, library) {
       "fp8_encode(Tensor x, Tensor scale, int format, bool columns, int precision, Tensor(a!) codes) -> ()");
   library.def(
       "fp8_product(Tensor a, Tensor a_scale, int a_format, Tensor b, Tensor b_scale, int b_format, "
-      "bool accumulate, Tensor(a!) out) -> bool");
+      "bool accumulate, int candidate, Tensor(a!) out) -> bool");
 }
 
 TORCH_LIBRARY_IMPL(trainwright, CPU, library) {
@@ -153,7 +156,7 @@ TORCH_LIBRARY_IMPL(trainwright, Meta, library) {
       "fp8_encode", +[](const at::Tensor&, const at::Tensor&, int64_t, bool, int64_t, at::Tensor&) {});
   library.impl(
       "fp8_product", +[](const at::Tensor&, const at::Tensor&, int64_t, const at::Tensor&, const at::Tensor&,
-                         int64_t, bool, at::Tensor&) { return true; });
+                         int64_t, bool, int64_t, at::Tensor&) { return true; });
 }
 
 }  // namespace

@@ -28,10 +28,11 @@ void Fp8Encode(const at::Tensor& x_rc, const at::Tensor& scale_2, int64_t format
                int64_t precision, at::Tensor& codes_lk);
 /// out = scale_a scale_b a b^T, or out += it: multiplied exactly, summed in fp32, scaled, rounded once.
 /// \param a_mk, b_nk codes of one depth
+/// \param candidate which of the library's kernels, as of product_ops.h
 /// \param out_mn rows contiguous, fp32 or a stored type
-/// \returns false where the device's library has no kernel for it, and has written nothing
+/// \returns false where the device's library has no such kernel for it, and has written nothing
 [[nodiscard]] bool Fp8Product(const at::Tensor& a_mk, const at::Tensor& a_scale_2, int64_t a_format,
                               const at::Tensor& b_nk, const at::Tensor& b_scale_2, int64_t b_format,
-                              bool accumulate, at::Tensor& out_mn);
+                              bool accumulate, int64_t candidate, at::Tensor& out_mn);
 
 }  // namespace trainwright::ops

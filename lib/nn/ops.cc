@@ -104,6 +104,13 @@ void Rope(at::Tensor& qkv, const at::Tensor& positions_n, const at::Tensor& cosi
   op.call(qkv, positions_n, cosines, sines, num_heads, num_kv_heads, precision, backward);
 }
 
+void JoinHeads(const at::Tensor& q_nhk, const at::Tensor& k_ngk, const at::Tensor& v_ngk,
+               const std::optional<at::Tensor>& positions_n, const std::optional<at::Tensor>& cosines,
+               const std::optional<at::Tensor>& sines, int64_t precision, at::Tensor& qkv) {
+  static const auto op = Find<decltype(JoinHeads)>("trainwright::join_heads");
+  op.call(q_nhk, k_ngk, v_ngk, positions_n, cosines, sines, precision, qkv);
+}
+
 void Swiglu(const at::Tensor& gate_up, int64_t precision, at::Tensor& out_nf) {
   static const auto op = Find<decltype(Swiglu)>("trainwright::swiglu");
   op.call(gate_up, precision, out_nf);
@@ -150,10 +157,15 @@ void SoftmaxCrossEntropy(at::Tensor& logits_np, const at::Tensor& targets_n, int
           losses_n3);
 }
 
-void FinishStep(const at::Tensor& sum_of_squares, int64_t step, const at::Tensor& denominators,
-                double max_norm, bool scaled, at::Tensor& state, at::Tensor& term_rows, at::Tensor& outputs) {
+void HeadRows(const at::Tensor& labels_n, at::Tensor& rows_r, at::Tensor& labels_r) {
+  static const auto op = Find<decltype(HeadRows)>("trainwright::head_rows");
+  op.call(labels_n, rows_r, labels_r);
+}
+
+void FinishStep(const at::Tensor& sum_of_squares, const at::Tensor& inputs, double max_norm, bool scaled,
+                at::Tensor& state, at::Tensor& term_rows, at::Tensor& outputs) {
   static const auto op = Find<decltype(FinishStep)>("trainwright::finish_step");
-  op.call(sum_of_squares, step, denominators, max_norm, scaled, state, term_rows, outputs);
+  op.call(sum_of_squares, inputs, max_norm, scaled, state, term_rows, outputs);
 }
 
 void SumOfSquares(const at::Tensor& values, at::Tensor& out) {
@@ -164,10 +176,11 @@ void SumOfSquares(const at::Tensor& values, at::Tensor& out) {
 void AdamWBf16Moments(at::Tensor& values, const at::Tensor& gradients, at::Tensor& exp_avg,
                       at::Tensor& exp_avg_sq, int64_t first, double learning_rate, double beta1, double beta2,
                       double weight_decay, double epsilon, int64_t key, const at::Tensor& step,
-                      const std::optional<at::Tensor>& divisor, const std::optional<at::Tensor>& found_inf) {
+                      const std::optional<at::Tensor>& divisor, const std::optional<at::Tensor>& found_inf,
+                      const std::optional<at::Tensor>& rate) {
   static const auto op = Find<decltype(AdamWBf16Moments)>("trainwright::adamw_bf16_moments");
   op.call(values, gradients, exp_avg, exp_avg_sq, first, learning_rate, beta1, beta2, weight_decay, epsilon,
-          key, step, divisor, found_inf);
+          key, step, divisor, found_inf, rate);
 }
 
 void DiagonalScan(const at::Tensor& b_nz, const std::optional<at::Tensor>& log_modulus_k,
@@ -294,6 +307,17 @@ void Rope(at::Tensor& qkv, const at::Tensor& positions_n, const at::Tensor& cosi
   ApplyRope(NumericsOf(precision, qkv), {cosines, sines, positions_n}, shape, backward, qkv);
 }
 
+void JoinHeads(const at::Tensor& q_nhk, const at::Tensor& k_ngk, const at::Tensor& v_ngk,
+               const std::optional<at::Tensor>& positions_n, const std::optional<at::Tensor>& cosines,
+               const std::optional<at::Tensor>& sines, int64_t precision, at::Tensor& qkv) {
+  const int64_t size = q_nhk.size(2), queries = q_nhk.size(1), keys = k_ngk.size(1);
+  const at::Tensor heads = qkv.view({qkv.size(0), queries + 2 * keys, size});
+  heads.narrow(1, 0, queries).copy_(q_nhk);
+  heads.narrow(1, queries, keys).copy_(k_ngk);
+  heads.narrow(1, queries + keys, keys).copy_(v_ngk);
+  if (positions_n) Rope(qkv, *positions_n, *cosines, *sines, queries, keys, precision, /*backward=*/true);
+}
+
 void Swiglu(const at::Tensor& gate_up, int64_t precision, at::Tensor& out_nf) {
   trainwright::Swiglu(NumericsOf(precision, gate_up), gate_up, out_nf);
 }
@@ -322,15 +346,31 @@ void SoftmaxCrossEntropy(at::Tensor& logits_np, const at::Tensor& targets_n, int
                                    {scale, loss_scale.value_or(at::Tensor())}, gradients, losses_n3);
 }
 
-void FinishStep(const at::Tensor& sum_of_squares, int64_t step, const at::Tensor& denominators,
-                double max_norm, bool scaled, at::Tensor& state, at::Tensor& term_rows, at::Tensor& outputs) {
+void FinishStep(const at::Tensor& sum_of_squares, const at::Tensor& inputs, double max_norm, bool scaled,
+                at::Tensor& state, at::Tensor& term_rows, at::Tensor& outputs) {
+  const int64_t terms = inputs.numel() - kStepInputFields;
   TRAINWRIGHT_CHECK(state.numel() == kStepStateFields && outputs.numel() == kStepOutputFields &&
-                    term_rows.numel() == kStepTermRows * denominators.numel());
-  trainwright::FinishStep(*sum_of_squares.const_data_ptr<double>(), static_cast<double>(step),
-                          denominators.const_data_ptr<double>(), static_cast<int>(denominators.numel()),
-                          max_norm, scaled, reinterpret_cast<StepState*>(state.mutable_data_ptr<double>()),
-                          term_rows.mutable_data_ptr<double>(),
-                          reinterpret_cast<StepOutputs*>(outputs.mutable_data_ptr<float>()));
+                    term_rows.numel() == kStepTermRows * terms);
+  const auto* numbers = inputs.const_data_ptr<double>();
+  trainwright::FinishStep(
+      *sum_of_squares.const_data_ptr<double>(), *reinterpret_cast<const StepInputs*>(numbers),
+      numbers + kStepInputFields, static_cast<int>(terms), max_norm, scaled,
+      reinterpret_cast<StepState*>(state.mutable_data_ptr<double>()), term_rows.mutable_data_ptr<double>(),
+      reinterpret_cast<StepOutputs*>(outputs.mutable_data_ptr<float>()));
+}
+
+void HeadRows(const at::Tensor& labels_n, at::Tensor& rows_r, at::Tensor& labels_r) {
+  const auto* labels = labels_n.const_data_ptr<int32_t>();
+  auto *row_numbers = rows_r.mutable_data_ptr<int64_t>(), *row_labels = labels_r.mutable_data_ptr<int64_t>();
+  const int64_t selected = rows_r.numel();
+  TRAINWRIGHT_CHECK(labels_r.numel() == selected);
+  int64_t others =
+      selected - std::count_if(labels, labels + labels_n.numel(), [](int32_t label) { return label >= 0; });
+  for (int64_t row = 0, place = 0; row < labels_n.numel() && place < selected; ++row) {
+    if (labels[row] < 0 && others-- <= 0) continue;
+    row_numbers[place] = row;
+    row_labels[place++] = labels[row];
+  }
 }
 
 void SumOfSquares(const at::Tensor& values, at::Tensor& out) {
@@ -340,13 +380,15 @@ void SumOfSquares(const at::Tensor& values, at::Tensor& out) {
 void AdamWBf16Moments(at::Tensor& values, const at::Tensor& gradients, at::Tensor& exp_avg,
                       at::Tensor& exp_avg_sq, int64_t first, double learning_rate, double beta1, double beta2,
                       double weight_decay, double epsilon, int64_t key, const at::Tensor& step,
-                      const std::optional<at::Tensor>& divisor, const std::optional<at::Tensor>& found_inf) {
+                      const std::optional<at::Tensor>& divisor, const std::optional<at::Tensor>& found_inf,
+                      const std::optional<at::Tensor>& rate) {
   const auto scalar = [](const at::Tensor& tensor) {
     return static_cast<double>(*tensor.const_data_ptr<float>());
   };
   if (found_inf && scalar(*found_inf) != 0) return;
   const AdamWCoefficients coefficients =
-      CoefficientsOf({learning_rate, beta1, beta2, weight_decay, epsilon, static_cast<uint64_t>(key)},
+      CoefficientsOf({rate ? learning_rate * scalar(*rate) : learning_rate, beta1, beta2, weight_decay,
+                      epsilon, static_cast<uint64_t>(key)},
                      scalar(step), divisor ? scalar(*divisor) : 1.0);
   const cpu::Bf16MomentsKernel kernel = cpu::BestBf16MomentsKernel();
   const int64_t count = values.numel();
@@ -450,13 +492,17 @@ TORCH_LIBRARY(trainwright, library) {
       "float label_smoothing, float scale, Tensor? loss_scale, int precision, bool gradients, Tensor(b!) "
       "losses) -> ()");
   library.def(
-      "finish_step(Tensor sum_of_squares, int step, Tensor denominators, float max_norm, bool scaled, "
+      "finish_step(Tensor sum_of_squares, Tensor inputs, float max_norm, bool scaled, "
       "Tensor(a!) state, Tensor(b!) term_rows, Tensor(c!) outputs) -> ()");
+  library.def("head_rows(Tensor labels, Tensor(a!) rows, Tensor(b!) row_labels) -> ()");
+  library.def(
+      "join_heads(Tensor q, Tensor k, Tensor v, Tensor? positions, Tensor? cosines, Tensor? sines, "
+      "int precision, Tensor(a!) qkv) -> ()");
   library.def("sum_of_squares(Tensor values, Tensor(a!) out) -> ()");
   library.def(
       "adamw_bf16_moments(Tensor(a!) values, Tensor gradients, Tensor(b!) exp_avg, Tensor(c!) exp_avg_sq, "
       "int first, float learning_rate, float beta1, float beta2, float weight_decay, float epsilon, "
-      "int key, Tensor step, Tensor? divisor, Tensor? found_inf) -> ()");
+      "int key, Tensor step, Tensor? divisor, Tensor? found_inf, Tensor? rate) -> ()");
   library.def(
       "diagonal_scan(Tensor b, Tensor? log_modulus, Tensor? angle, Tensor? row_lambda, Tensor pieces, "
       "Tensor? initial, int chunk, int precision, Tensor(a!) c, Tensor(b!) states, Tensor(c!)? last) -> ()");
@@ -480,6 +526,7 @@ TORCH_LIBRARY_IMPL(trainwright, CPU, library) {
   library.impl("add_bias", &on_cpu::AddBias);
   library.impl("bias_backward", &on_cpu::BiasBackward);
   library.impl("rope", &on_cpu::Rope);
+  library.impl("join_heads", &on_cpu::JoinHeads);
   library.impl("swiglu", &on_cpu::Swiglu);
   library.impl("swiglu_backward", &on_cpu::SwigluBackward);
   library.impl("dropout", &on_cpu::Dropout);
@@ -489,6 +536,7 @@ TORCH_LIBRARY_IMPL(trainwright, CPU, library) {
   library.impl("embed_backward", &trainwright::EmbedBackward);
   library.impl("softmax_cross_entropy", &on_cpu::SoftmaxCrossEntropy);
   library.impl("finish_step", &on_cpu::FinishStep);
+  library.impl("head_rows", &on_cpu::HeadRows);
   library.impl("sum_of_squares", &on_cpu::SumOfSquares);
   library.impl("adamw_bf16_moments", &on_cpu::AdamWBf16Moments);
   library.impl("diagonal_scan", &on_cpu::DiagonalScan);
@@ -508,6 +556,7 @@ TORCH_LIBRARY_IMPL(trainwright, Meta, library) {
   library.impl("add_bias", &OnMeta<decltype(ops::AddBias)>::DoNothing);
   library.impl("bias_backward", &OnMeta<decltype(ops::BiasBackward)>::DoNothing);
   library.impl("rope", &OnMeta<decltype(ops::Rope)>::DoNothing);
+  library.impl("join_heads", &OnMeta<decltype(ops::JoinHeads)>::DoNothing);
   library.impl("swiglu", &OnMeta<decltype(ops::Swiglu)>::DoNothing);
   library.impl("swiglu_backward", &OnMeta<decltype(ops::SwigluBackward)>::DoNothing);
   library.impl("dropout", &OnMeta<decltype(ops::Dropout)>::DoNothing);
@@ -516,6 +565,7 @@ TORCH_LIBRARY_IMPL(trainwright, Meta, library) {
   library.impl("add_embedding", &OnMeta<decltype(ops::AddEmbedding)>::DoNothing);
   library.impl("embed_backward", &OnMeta<decltype(ops::EmbedBackward)>::DoNothing);
   library.impl("softmax_cross_entropy", &OnMeta<decltype(ops::SoftmaxCrossEntropy)>::DoNothing);
+  library.impl("head_rows", &OnMeta<decltype(ops::HeadRows)>::DoNothing);
   library.impl("finish_step", &OnMeta<decltype(ops::FinishStep)>::DoNothing);
   library.impl("sum_of_squares", &OnMeta<decltype(ops::SumOfSquares)>::DoNothing);
   library.impl("adamw_bf16_moments", &OnMeta<decltype(ops::AdamWBf16Moments)>::DoNothing);

@@ -56,6 +56,14 @@ void AddBias(const at::Tensor& bias_o, int64_t precision, at::Tensor& y_no);
 void BiasBackward(const at::Tensor& dy_no, int64_t precision, at::Tensor& d_bias_o);
 void Rope(at::Tensor& qkv, const at::Tensor& positions_n, const at::Tensor& cosines, const at::Tensor& sines,
           int64_t num_heads, int64_t num_kv_heads, int64_t precision, bool backward);
+/// Gradients of queries [N, H, K], keys and values [N, G, K], each in memory of its own, as those of packed
+/// projections, turned back (ApplyRope backward) where there are angles.
+/// \param q_nhk, k_ngk, v_ngk stored as qkv; elements of a head are neighbours
+/// \param positions_n, cosines, sines of RopeRows; absent: nothing turns
+/// \param qkv [N, (H+2G) K], contiguous, written; overlaps none of them
+void JoinHeads(const at::Tensor& q_nhk, const at::Tensor& k_ngk, const at::Tensor& v_ngk,
+               const std::optional<at::Tensor>& positions_n, const std::optional<at::Tensor>& cosines,
+               const std::optional<at::Tensor>& sines, int64_t precision, at::Tensor& qkv);
 void Swiglu(const at::Tensor& gate_up, int64_t precision, at::Tensor& out_nf);
 void SwigluBackward(const at::Tensor& d_out_nf, int64_t precision, at::Tensor& gate_up);
 /// \param key the bits of an Rng's
@@ -67,6 +75,10 @@ void DequantizeNf4(const at::Tensor& codes, const at::Tensor& scales, const at::
 void Embed(const at::Tensor& table_vd, const at::Tensor& tokens_n, at::Tensor& out_nd);
 void AddEmbedding(const at::Tensor& table_vd, const at::Tensor& indices_n, at::Tensor& out_nd);
 void EmbedBackward(const at::Tensor& d_out_nd, const at::Tensor& tokens_n, at::Tensor& d_table_vd);
+/// SelectHeadRows where some rows are left out.
+/// \param labels_n int32
+/// \param rows_r, labels_r int64 [R], written; R < N
+void HeadRows(const at::Tensor& labels_n, at::Tensor& rows_r, at::Tensor& labels_r);
 /// \param loss_scale fp64 [1]: see GradientScale
 void SoftmaxCrossEntropy(at::Tensor& logits_np, const at::Tensor& targets_n, int64_t vocabulary,
                          double z_loss, double label_smoothing, double scale,
@@ -75,12 +87,12 @@ void SoftmaxCrossEntropy(at::Tensor& logits_np, const at::Tensor& targets_n, int
 /// \param out fp64 [1]
 void SumOfSquares(const at::Tensor& values, at::Tensor& out);
 /// trainwright::FinishStep of step_decision.h.
-/// \param denominators fp64 [terms], of the terms of the loss
+/// \param inputs fp64 [kStepInputFields + terms]: StepInputs, and the denominators of the terms of the loss
 /// \param state fp64 [kStepStateFields]
 /// \param term_rows fp64 [kStepTermRows, terms]
 /// \param outputs fp32 [kStepOutputFields]
-void FinishStep(const at::Tensor& sum_of_squares, int64_t step, const at::Tensor& denominators,
-                double max_norm, bool scaled, at::Tensor& state, at::Tensor& term_rows, at::Tensor& outputs);
+void FinishStep(const at::Tensor& sum_of_squares, const at::Tensor& inputs, double max_norm, bool scaled,
+                at::Tensor& state, at::Tensor& term_rows, at::Tensor& outputs);
 /// Updates elements that lie side by side: see bf16_moments.h.
 /// \param values, gradients fp32, and the moments bf16, of the same elements
 /// \param first place of the first of them in the flat buffers
@@ -88,10 +100,12 @@ void FinishStep(const at::Tensor& sum_of_squares, int64_t step, const at::Tensor
 /// \param step fp32 scalar: number of the update
 /// \param divisor fp32 scalar, of the gradients; absent: 1
 /// \param found_inf fp32 scalar: 1 changes nothing; absent: 0
+/// \param rate fp32 scalar: the learning rate is multiplied by it; absent: 1
 void AdamWBf16Moments(at::Tensor& values, const at::Tensor& gradients, at::Tensor& exp_avg,
                       at::Tensor& exp_avg_sq, int64_t first, double learning_rate, double beta1, double beta2,
                       double weight_decay, double epsilon, int64_t key, const at::Tensor& step,
-                      const std::optional<at::Tensor>& divisor, const std::optional<at::Tensor>& found_inf);
+                      const std::optional<at::Tensor>& divisor, const std::optional<at::Tensor>& found_inf,
+                      const std::optional<at::Tensor>& rate = {});
 /// A diagonal recurrence in chunks: diagonal_scan.h.
 /// \param log_modulus_k, angle_k fp64, of a decay of all rows
 /// \param lambda_nz fp32, in their place

@@ -64,25 +64,30 @@ void AdamW::UpdateRuns(const Treatment& treatment, const std::vector<ParameterRa
     second.push_back(exp_avg_sq_.narrow(0, place, size));
   }
   if (values.empty()) return;
-  const double learning_rate = update.learning_rate * treatment.rate,
-               weight_decay = treatment.decay ? options_.weight_decay : 0.0;
   const DeviceInputs& inputs = update.inputs;
+  const bool rate_on_device = inputs.learning_rate.defined();
+  const double weight_decay = treatment.decay ? options_.weight_decay : 0.0;
   const auto optional = [](const at::Tensor& tensor) {
     return tensor.defined() ? std::optional(tensor) : std::nullopt;
   };
   if (options_.states == OptimizerStates::kBf16) {
     for (size_t i = 0; i < values.size(); ++i) {
-      ops::AdamWBf16Moments(values[i], own_gradients[i], first[i], second[i], places[i], learning_rate,
+      ops::AdamWBf16Moments(values[i], own_gradients[i], first[i], second[i], places[i],
+                            rate_on_device ? treatment.rate : update.learning_rate * treatment.rate,
                             update.momentum, options_.beta2, weight_decay, options_.epsilon,
                             static_cast<int64_t>(rounding_key_), inputs.step, optional(inputs.divisor),
-                            optional(inputs.found_inf));
+                            optional(inputs.found_inf), optional(inputs.learning_rate));
     }
     return;
   }
   const std::vector<at::Tensor> steps(values.size(), inputs.step);
-  at::_fused_adamw_(values, own_gradients, first, second, {}, steps, learning_rate, update.momentum,
-                    options_.beta2, weight_decay, options_.epsilon, /*amsgrad=*/false, /*maximize=*/false,
-                    optional(inputs.divisor), optional(inputs.found_inf));
+  const auto step = [&](const auto& learning_rate) {
+    at::_fused_adamw_(values, own_gradients, first, second, {}, steps, learning_rate, update.momentum,
+                      options_.beta2, weight_decay, options_.epsilon, /*amsgrad=*/false, /*maximize=*/false,
+                      optional(inputs.divisor), optional(inputs.found_inf));
+  };
+  if (!rate_on_device) return step(update.learning_rate * treatment.rate);
+  step(treatment.rate == 1.0 ? inputs.learning_rate : inputs.learning_rate.mul(treatment.rate));
 }
 
 OptimizerKind AdamWKind() {

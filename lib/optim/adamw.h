@@ -30,6 +30,7 @@ class AdamW final : public Optimizer {
   void Step(double learning_rate) { Step(learning_rate, options_.beta1); }
   /// The update's momentum is beta1, which bias correction takes as constant, as PyTorch's.
   void Step(const ParameterRange& range, at::Tensor& gradients, const OptimizerUpdate& update) override;
+  bool repeats() const override { return true; }
   std::vector<OptimizerState> States() const override;
   /// First and second moment, of parameters->own_elements(). Restoring: copy into them.
   at::Tensor& exp_avg() { return exp_avg_; }

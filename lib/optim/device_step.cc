@@ -17,6 +17,12 @@ namespace {
 
 constexpr int64_t kLossScale = offsetof(StepState, loss_scale) / sizeof(double);
 
+at::Tensor UploadDoubles(const std::vector<double>& values, at::Device device) {
+  at::Tensor host = at::empty({std::ssize(values)}, at::kDouble);
+  std::copy(values.begin(), values.end(), host.mutable_data_ptr<double>());
+  return Upload(host, device);
+}
+
 /// StepOutputs as scalars of an fp32 tensor.
 at::Tensor Output(const at::Tensor& outputs, size_t offset) {
   return outputs.select(0, static_cast<int64_t>(offset / sizeof(float)));
@@ -31,6 +37,7 @@ DeviceStep::DeviceStep(at::Device device, size_t terms)
       state_(numbers_.narrow(0, 0, kStepStateFields)),
       term_rows_(numbers_.narrow(0, kStepStateFields, numbers_.numel() - kStepStateFields)
                      .view({kStepTermRows, static_cast<int64_t>(terms)})),
+      inputs_(at::zeros({kStepInputFields + static_cast<int64_t>(terms)}, numbers_.options())),
       outputs_(at::zeros({kStepOutputFields}, at::TensorOptions().dtype(at::kFloat).device(device))),
       squares_(at::zeros({1}, numbers_.options())),
       part_squares_(at::zeros({1}, numbers_.options())) {
@@ -41,15 +48,9 @@ at::Tensor DeviceStep::loss_scale() const {
   return state_.narrow(0, kLossScale, 1);
 }
 
-at::Tensor DeviceStep::Upload(const std::vector<double>& values) const {
-  TRAINWRIGHT_CHECK(values.size() == terms_);
-  at::Tensor host = at::empty({static_cast<int64_t>(terms_)}, at::kDouble);
-  std::copy(values.begin(), values.end(), host.mutable_data_ptr<double>());
-  return trainwright::Upload(host, numbers_.device());
-}
-
 void DeviceStep::Add(const std::vector<double>& sums) {
-  AddOnDevice(Upload(sums));
+  TRAINWRIGHT_CHECK(sums.size() == terms_);
+  AddOnDevice(UploadDoubles(sums, numbers_.device()));
 }
 
 void DeviceStep::AddOnDevice(const at::Tensor& sums) {
@@ -59,6 +60,24 @@ void DeviceStep::AddOnDevice(const at::Tensor& sums) {
 void DeviceStep::Finish(int64_t step, const std::vector<int64_t>& denominators, double max_norm, bool scaled,
                         double learning_rate, double momentum, Optimizer* optimizer,
                         const at::Tensor& squares) {
+  TRAINWRIGHT_CHECK(denominators.size() == terms_);
+  {
+    const ProfileScope scope("step_inputs", ProfilePart::kUpload);
+    std::vector<double> inputs = {static_cast<double>(step), learning_rate};
+    inputs.insert(inputs.end(), denominators.begin(), denominators.end());
+    inputs_.copy_(UploadDoubles(inputs, inputs_.device()));
+  }
+  const auto update = [&] { Update(max_norm, scaled, learning_rate, momentum, optimizer, squares); };
+  FlatParameters* parameters = optimizer->parameters();
+  const bool repeats = graph_ && !squares.defined() && optimizer->repeats() &&
+                       parameters->gradient_buffer().is_whole() && parameters->shard() == nullptr;
+  if (!repeats) return update();
+  parameters->gradients();  // those that no pass has written are zeroed now
+  graph_->Run({max_norm, scaled, momentum}, update);
+}
+
+void DeviceStep::Update(double max_norm, bool scaled, double learning_rate, double momentum,
+                        Optimizer* optimizer, const at::Tensor& squares) {
   const ProfileScope scope("finish_step", ProfilePart::kClip);
   if (squares.defined()) {
     squares_.copy_(squares);
@@ -69,12 +88,12 @@ void DeviceStep::Finish(int64_t step, const std::vector<int64_t>& denominators, 
       squares_.add_(part_squares_);
     });
   }
-  const at::Tensor counts = Upload(std::vector<double>(denominators.begin(), denominators.end()));
-  ops::FinishStep(squares_, step, counts, max_norm, scaled, state_, term_rows_, outputs_);
+  ops::FinishStep(squares_, inputs_, max_norm, scaled, state_, term_rows_, outputs_);
   optimizer->StepOnDevice(learning_rate, momentum,
                           {.divisor = Output(outputs_, offsetof(StepOutputs, gradient_divisor)),
                            .found_inf = Output(outputs_, offsetof(StepOutputs, found_inf)),
-                           .step = Output(outputs_, offsetof(StepOutputs, update))});
+                           .step = Output(outputs_, offsetof(StepOutputs, update)),
+                           .learning_rate = Output(outputs_, offsetof(StepOutputs, learning_rate))});
 }
 
 DeviceStepNumbers DeviceStep::Read(HostReader* reader) const {

@@ -30,9 +30,10 @@ struct ParameterRange {
 };
 
 /// What a step on the device reads there, fp32 scalars: the gradients are divided by `divisor`; nothing
-/// changes where `found_inf` is 1; `step` is the number of this update, from 1.
+/// changes where `found_inf` is 1; `step` is the number of this update, from 1; `learning_rate` is
+/// OptimizerUpdate's, rounded.
 struct DeviceInputs {
-  at::Tensor divisor, found_inf, step;
+  at::Tensor divisor, found_inf, step, learning_rate;
 };
 
 /// What the ranges of an update share.
@@ -62,6 +63,9 @@ class Optimizer {
   /// within a block.
   /// \param gradients fp32 [range.size]; may be overwritten
   virtual void Step(const ParameterRange& range, at::Tensor& gradients, const OptimizerUpdate& update) = 0;
+  /// Whether all updates of one momentum that are decided on the device are the same kernels on the same
+  /// memory, which read there what differs between them (DeviceInputs), so that they can be recorded once.
+  virtual bool repeats() const { return false; }
   /// The live state, always in the same order and under the same names.
   virtual std::vector<OptimizerState> States() const = 0;
 

@@ -20,11 +20,13 @@ constexpr auto kWords = std::to_array<Word>({
     {"fmha", ProfilePart::kAttention},
     {"sdpa", ProfilePart::kAttention},
     {"attention", ProfilePart::kAttention},
+    {"joinheads", ProfilePart::kAttention},
     {"softmax_warp", ProfilePart::kAttention},  // of scores that are written out
     {"crossentropy", ProfilePart::kHead},
     {"cross_entropy", ProfilePart::kHead},
     {"nll_loss", ProfilePart::kHead},
     {"softmax", ProfilePart::kHead},
+    {"headrowskernel", ProfilePart::kHead},
     {"adam", ProfilePart::kOptimizer},
     {"updatekernel", ProfilePart::kOptimizer},
     {"multi_tensor_apply", ProfilePart::kOptimizer},

@@ -52,4 +52,18 @@ void ChooseCompile(CompileMode mode, const Objective& objective, std::unique_ptr
   run->compute.identity.fills_up = true;
 }
 
+void RepeatUpdates(CompileMode mode, std::unique_ptr<GraphRecorder> recorder, Trainer* trainer) {
+  LanguageModel* model = &trainer->model();
+  if (model->graph_counts() == nullptr) return;
+  trainer->RepeatUpdates(UpdateGraph(std::move(recorder), /*required=*/mode == CompileMode::kGraph,
+                                     [model] { return model->graph_counts()->launched > 0; }));
+}
+
+void ChooseGraphs(Trainer* trainer, ResolvedRun* run) {
+  const ComputeChoice& compute = run->compute;
+  ChooseCompile(compute.compile, trainer->objective(), MakeGraphRecorder(compute.device), &trainer->model(),
+                run);
+  RepeatUpdates(compute.compile, MakeGraphRecorder(compute.device), trainer);
+}
+
 }  // namespace trainwright

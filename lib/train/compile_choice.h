@@ -8,6 +8,7 @@
 #include "lib/objective/objective.h"
 #include "lib/spec/compile_mode.h"
 #include "lib/train/resolved_run.h"
+#include "lib/train/trainer.h"
 
 namespace trainwright {
 
@@ -25,5 +26,14 @@ void RequireCompile(const ResolvedRun& run, const Objective& objective);
 /// \throws Error{kUsage} on kGraph of a run that cannot
 void ChooseCompile(CompileMode mode, const Objective& objective, std::unique_ptr<GraphRecorder> recorder,
                    LanguageModel* model, ResolvedRun* run);
+
+/// Makes the trainer repeat its updates as graphs, too, from when its model repeats passes; to be called
+/// after ChooseCompile. Nothing where the model never does, or where they cannot be: of an optimizer that
+/// does not repeat (Optimizer::repeats), and of sharded parameters.
+/// \param recorder of its device; may be null where nothing is repeated
+void RepeatUpdates(CompileMode mode, std::unique_ptr<GraphRecorder> recorder, Trainer* trainer);
+
+/// Both, of the run's mode and device.
+void ChooseGraphs(Trainer* trainer, ResolvedRun* run);
 
 }  // namespace trainwright

@@ -20,9 +20,11 @@ namespace trainwright {
 namespace {
 
 /// What the model and its state leave free, on the rank that has least; 0: not known.
-int64_t FreeBesideTheState(const TrainJobContext& context, const ResolvedRun& run) {
+/// \param of_whole of all memory of the GPU, whatever others have taken of it at the moment
+int64_t FreeBesideTheState(const TrainJobContext& context, const ResolvedRun& run, bool of_whole) {
   const at::Device device = run.compute.device;
-  int64_t free_bytes = FreeDeviceBytes(device) / RanksThatShare(context.world, GpuIdentity(device));
+  int64_t free_bytes = (of_whole ? WholeDeviceBytes(device) : FreeDeviceBytes(device)) /
+                       RanksThatShare(context.world, GpuIdentity(device));
   if (context.process.memory_cap_bytes) free_bytes = std::min(free_bytes, *context.process.memory_cap_bytes);
   const MemoryParts state = StateMemory(context.families, MemoryOf(context, run, run.plan));
   return std::max<int64_t>(0, -context.world->Agree({state.of_model() - free_bytes})[0]);
@@ -43,7 +45,7 @@ void ChooseHeadSlices(const TrainSettings& settings, const TrainJobContext& cont
   const Numerics numerics = ChooseNumerics(run->plan.precision, run->compute.device, run->compute.kinds);
   const int64_t vocabulary = PaddedVocabulary(run->model.config.vocab_size, numerics.vocabulary_multiple);
   const auto element_bytes = static_cast<int64_t>(c10::elementSize(numerics.storage));
-  const int64_t free_bytes = FreeBesideTheState(context, *run);
+  const int64_t free_bytes = FreeBesideTheState(context, *run, /*of_whole=*/settings.deterministic);
   // The search for a micro-batch tries any.
   const int64_t rows = settings.find_batch ? std::numeric_limits<int64_t>::max() : MostRows(run->plan);
   choices.head_slice_logits = HeadSliceLogits(free_bytes, vocabulary, rows, element_bytes);

@@ -18,6 +18,7 @@
 #include "lib/run/run_report.h"
 #include "lib/run/train_plan.h"
 #include "lib/spec/memory_parts.h"
+#include "lib/train/graph_counts.h"
 #include "lib/train/trainer.h"
 
 namespace trainwright {
@@ -50,7 +51,7 @@ class RunListener {
   /// What went out of the device's memory and in again in this process.
   virtual void set_offload(const OffloadCounts& counts) = 0;
   /// Likewise, what --compile repeated.
-  virtual void set_graphs(const PassGraphCounts& counts) = 0;
+  virtual void set_graphs(const GraphCounts& counts) = 0;
   /// Why the watchdog wants the run to save and stop; absent while it does not.
   virtual std::optional<std::string> stop_reason() const { return std::nullopt; }
   /// The watchdog's part of a checkpoint; or null.
@@ -72,7 +73,7 @@ class SilentListener final : public RunListener {
   void set_memory(const MemoryParts&, int64_t) override {}
   void set_ranks(const RankRecords&) override {}
   void set_offload(const OffloadCounts&) override {}
-  void set_graphs(const PassGraphCounts&) override {}
+  void set_graphs(const GraphCounts&) override {}
 };
 
 }  // namespace trainwright

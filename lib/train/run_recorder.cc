@@ -79,25 +79,10 @@ nlohmann::ordered_json EncodeOffload(const OffloadCounts& counts) {
   return {{"out_bytes", counts.out_bytes}, {"in_bytes", counts.in_bytes}, {"time_s", counts.time_s}};
 }
 
-nlohmann::ordered_json EncodeGraphs(const PassGraphCounts& counts) {
-  return {{"recorded", counts.recorded},
-          {"launched", counts.launched},
-          {"queued", counts.queued},
-          {"record_s", counts.record_s},
-          {"off", counts.off}};
-}
-
 void PrintOffload(const OffloadCounts& counts, double training_s) {
   LogInfo("offload: " + FormatBytes(static_cast<uint64_t>(counts.out_bytes)) + " out and " +
           FormatBytes(static_cast<uint64_t>(counts.in_bytes)) + " in took " + FormatFixed(counts.time_s, 2) +
           " s, " + FormatFixed(100 * counts.time_s / training_s, 1) + " % of the steps' time");
-}
-
-void PrintGraphs(const PassGraphCounts& counts) {
-  LogInfo("graphs: micro-batches in one launch " + std::to_string(counts.launched) + ", kernel by kernel " +
-          std::to_string(counts.queued) + "; recording " +
-          FormatNumberOf(static_cast<uint64_t>(counts.recorded), "graph") + " took " +
-          FormatFixed(counts.record_s, 2) + " s");
 }
 
 /// What the run is, for its first record.
@@ -420,7 +405,7 @@ void RunRecorder::RecordEnd(int exit_status, const std::string& reason) {
                                    {"max_memory_bytes", PeakResidentBytes()}};
   if (told_.memory) fields["memory_bytes"] = EncodeMemory(told_.memory->first, told_.memory->second);
   if (told_.offload) fields["offload"] = EncodeOffload(*told_.offload);
-  if (told_.graphs) fields["graphs"] = EncodeGraphs(*told_.graphs);
+  if (told_.graphs) fields["graphs"] = EncodeGraphCounts(*told_.graphs);
   if (!totals_.source_tokens().empty()) fields["source_tokens"] = totals_.source_tokens();
   EncodeWaits(totals_.rank_waits(), totals_.training_s(), &fields);
   EncodeRanks(ranks_, &fields);
@@ -486,7 +471,7 @@ void RunRecorder::PrintReport(int exit_status, const SavedCheckpoint& saved) con
   }
   if (told_.memory) LogInfo("memory: " + FormatMemory(told_.memory->first, told_.memory->second));
   if (told_.offload) PrintOffload(*told_.offload, totals_.training_s());
-  if (told_.graphs) PrintGraphs(*told_.graphs);
+  if (told_.graphs) LogInfo(FormatGraphCounts(*told_.graphs));
   if (told_.profile) PrintProfile(*told_.profile, run_->path());
   if (totals_.loss_nats().first)
     LogInfo("training loss " + arrow(totals_.loss_nats().first, totals_.loss_nats().last));

@@ -107,7 +107,7 @@ class RunRecorder final : public RunListener {
   }
   void set_ranks(const RankRecords& ranks) override { ranks_ = ranks; }
   void set_offload(const OffloadCounts& counts) override { told_.offload = counts; }
-  void set_graphs(const PassGraphCounts& counts) override { told_.graphs = counts; }
+  void set_graphs(const GraphCounts& counts) override { told_.graphs = counts; }
   std::optional<std::string> stop_reason() const override { return stop_reason_; }
   nlohmann::json watchdog_state() const override { return loss_watchdog_.state(); }
   RunReport report() const override { return report_; }
@@ -138,7 +138,7 @@ class RunRecorder final : public RunListener {
   RunRecorderOptions options_;
   struct {
     std::optional<OffloadCounts> offload;
-    std::optional<PassGraphCounts> graphs;
+    std::optional<GraphCounts> graphs;
     std::optional<std::pair<MemoryParts, int64_t>> memory;  ///< and the peak
     std::optional<StepProfile> profile;
   } told_;             ///< for the end of the run

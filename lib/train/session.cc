@@ -136,8 +136,7 @@ Session::Session(const TrainSettings& settings, const TrainJobContext& context, 
     first_step_ = trainer_->step();
   }
   ChooseProducts(settings, trainer_->step(), world_, directory_.get(), setup_.model.get(), run);
-  ChooseCompile(run->compute.compile, trainer_->objective(), MakeGraphRecorder(run->compute.device),
-                setup_.model.get(), run);
+  ChooseGraphs(trainer_.get(), run);
   OpenRecorder(context);
   profiler_ = MakeProfileRecorder(settings, *run, first_step_, directory_.get(), listener_.get());
   const ShardSet* evaluated = run->data->evaluated(run->plan.eval_split);
@@ -445,7 +444,7 @@ int Session::End() {
   listener_->set_memory(HeldMemory(*run_, setup_, *trainer_, point().snapshot_bytes, peak_bytes),
                         peak_bytes + PeakDeviceBytes(run_->compute.device));
   listener_->set_ranks(GatherRanks(world_, run_->compute.device));
-  if (const PassGraphCounts* graphs = setup_.model->graph_counts()) listener_->set_graphs(*graphs);
+  if (const auto graphs = GraphCountsOf(trainer_.get())) listener_->set_graphs(*graphs);
   if (run_->compute.offload.any()) listener_->set_offload(setup_.model->offload_counts());
   listener_->RecordEnd(status, reason);
   if (directory_ && complete && status == 0) WriteRunCompletion(*directory_, trainer_->step(), reason);

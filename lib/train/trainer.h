@@ -110,6 +110,12 @@ class Trainer {
   Trainer(TrainerParts parts, const TrainPlan& plan, at::Device device, bool defer = false);
   /// Whether micro-batches go to a GPU through pinned memory: see Upload. Changes no result.
   void set_pin(bool pin) { pin_ = pin; }
+  /// Of one whose numbers stay on the device: as DeviceStep::set_graph.
+  void RepeatUpdates(UpdateGraph graph) { device_step_->set_graph(std::move(graph)); }
+  /// What was repeated so far; null without RepeatUpdates.
+  const UpdateGraphCounts* update_graph_counts() const {
+    return device_step_ ? device_step_->graph_counts() : nullptr;
+  }
 
   /// A step that fails on one rank before its update fails on all of them, see ShareEnd: the next Step takes
   /// its samples again. So does one for which ranks have read other data.

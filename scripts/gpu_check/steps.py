@@ -224,6 +224,8 @@ def compiled(runner):
     figures["loss_difference"] = abs(losses["graph"] / losses["off"] - 1)
     if runner.settings.device != "cpu" and not figures.get("launched"):
         raise StepFailed("no micro-batch was launched as a graph", figures)
+    if runner.settings.device != "cpu" and not figures.get("updates", {}).get("launched"):
+        raise StepFailed("no update was launched as a graph", figures)
     if not figures["loss_difference"] <= 1e-2:
         raise StepFailed("losses differ with --compile graph", figures)
     return figures

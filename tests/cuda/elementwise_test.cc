@@ -133,6 +133,56 @@ TEST_P(CudaRopeTest, OfNoRowsLaunchesNothing) {
   EXPECT_TRUE(cuda_emulation::LaunchCounts().empty());
 }
 
+class CudaJoinHeadsTest : public StorageTest {};
+TRAINWRIGHT_STORAGE_CASES(CudaJoinHeadsTest);
+
+TEST_P(CudaJoinHeadsTest, PutsThemSideBySideAndTurnsQueriesAndKeysBack) {
+  const int64_t rows = 3, head_dim = wide() ? 40 : 27, q_heads = 2, kv_heads = 1, width = 4 * head_dim;
+  for (const int64_t half : {int64_t{0}, Width(16)}) {
+    const StoredMemory q(storage(), Normals(rows * q_heads * head_dim, 2), access()),
+        k(storage(), Normals(rows * head_dim, 3), access()),
+        v(storage(), Normals(rows * head_dim, 4), access());
+    const std::vector<double> angles = Normals(5 * half, 5);
+    std::vector<double> cosines, sines;
+    for (const double angle : angles) {
+      cosines.push_back(static_cast<float>(std::cos(angle)));
+      sines.push_back(static_cast<float>(std::sin(angle)));
+    }
+    const std::vector<int64_t> position = {4, 0, 2};
+    const auto joined = SameInEveryOrder([&] {
+      StoredMemory qkv(storage(), rows * width, access());
+      const Memory<float> cosine = Floats(cosines, access()), sine = Floats(sines, access());
+      const Memory<int64_t> positions(position, Access::kWide);
+      // Query heads lie one after the other, each with all of its rows.
+      EXPECT_EQ(JoinHeads(storage(), {q.data(), head_dim, rows * head_dim}, {k.data(), head_dim, head_dim},
+                          {v.data(), head_dim, head_dim}, rows, q_heads, kv_heads, head_dim, positions.data(),
+                          cosine.data(), sine.data(), half, qkv.data(), nullptr),
+                cudaSuccess);
+      return AllValues(qkv);
+    });
+    for (int64_t i = 0; i < rows * width; ++i) {
+      const int64_t row = i / width, head = i % width / head_dim, element = i % head_dim;
+      const auto at = [&](int64_t e) {
+        if (head < q_heads) return q[(head * rows + row) * head_dim + e];
+        return head == q_heads ? k[row * head_dim + e] : v[row * head_dim + e];
+      };
+      double exact = at(element);
+      if (head <= q_heads && element < 2 * half) {
+        const auto angle = static_cast<size_t>(position[static_cast<size_t>(row)] * half + element % half);
+        exact = element < half ? at(element) * cosines[angle] + at(element + half) * sines[angle]
+                               : at(element) * cosines[angle] - at(element - half) * sines[angle];
+      }
+      ExpectClose(joined[static_cast<size_t>(i)], exact, storage(), 1, "element " + std::to_string(i));
+    }
+  }
+}
+
+TEST_P(CudaJoinHeadsTest, OfNoRowsLaunchesNothing) {
+  EXPECT_EQ(JoinHeads(storage(), {}, {}, {}, 0, 2, 1, 8, nullptr, nullptr, nullptr, 0, nullptr, nullptr),
+            cudaSuccess);
+  EXPECT_TRUE(cuda_emulation::LaunchCounts().empty());
+}
+
 double Sigmoid(double x) {
   return 1 / (1 + std::exp(-x));
 }

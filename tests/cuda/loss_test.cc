@@ -140,5 +140,54 @@ TEST_P(CudaCrossEntropyTest, OfNoRowsLaunchesNothing) {
   EXPECT_TRUE(cuda_emulation::LaunchCounts().empty());
 }
 
+/// Row numbers, then labels.
+std::vector<double> Selected(const std::vector<int32_t>& labels, int64_t selected) {
+  return SameInEveryOrder([&] {
+    const Memory<int32_t> in(labels, Access::kWide);
+    const auto rows = static_cast<int64_t>(labels.size());
+    Memory<int32_t> counts(HeadRowsBlocks(rows), Access::kWide);
+    Memory<int64_t> row_numbers(selected, Access::kWide), row_labels(selected, Access::kWide);
+    EXPECT_EQ(
+        HeadRows(in.data(), rows, selected, counts.data(), row_numbers.data(), row_labels.data(), nullptr),
+        cudaSuccess);
+    return AllValues(row_numbers, row_labels);
+  });
+}
+
+/// Of the rows, every third and those of the second thousand have a label.
+std::vector<int32_t> SomeLabels(int32_t rows) {
+  std::vector<int32_t> labels;
+  for (int32_t row = 0; row < rows; ++row) labels.push_back(row % 3 == 0 || row / 1000 == 1 ? 7 * row : -1);
+  return labels;
+}
+
+TEST(CudaHeadRowsTest, AreThoseWithLabelsAndTheFirstOthersInOrder) {
+  const std::vector<int32_t> labels = SomeLabels(2500);
+  const int64_t labelled =
+      std::count_if(labels.begin(), labels.end(), [](int32_t label) { return label >= 0; });
+  for (const int64_t others : {0, 1, 700}) {
+    std::vector<double> rows, row_labels;
+    for (int64_t row = 0, left = others; row < 2500; ++row) {
+      const int32_t label = labels[static_cast<size_t>(row)];
+      if (label < 0 && left-- <= 0) continue;
+      rows.push_back(static_cast<double>(row));
+      row_labels.push_back(label);
+    }
+    rows.insert(rows.end(), row_labels.begin(), row_labels.end());
+    EXPECT_EQ(Selected(labels, labelled + others), rows) << others;
+  }
+}
+
+TEST(CudaHeadRowsTest, MoreLabelsThanRowsOverrunNothing) {
+  const std::vector<double> selected = Selected(SomeLabels(2500), 10);
+  EXPECT_EQ(selected[9], 27);
+}
+
+TEST(CudaHeadRowsTest, OfNothingLaunchesNothing) {
+  cuda_emulation::ResetLaunchCounts();
+  EXPECT_EQ(HeadRows(nullptr, 0, 0, nullptr, nullptr, nullptr, nullptr), cudaSuccess);
+  EXPECT_TRUE(cuda_emulation::LaunchCounts().empty());
+}
+
 }  // namespace
 }  // namespace trainwright::cuda

@@ -49,7 +49,7 @@ TEST(CudaSumOfSquaresTest, OfNothingIsZeroInOneLaunch) {
 /// State, rows of terms and outputs after a step from a state with loss scale 1024.
 std::vector<double> FinishedStep(double sum_of_squares, bool scaled) {
   const Memory<double> sum(std::vector<double>{sum_of_squares}, Access::kWide);
-  const Memory<double> denominators(std::vector<double>{4, 0}, Access::kWide);
+  const Memory<double> inputs(std::vector<double>{7, 0.25, 4, 0}, Access::kWide);
   StepState state{};
   state.loss_scale = 1024;
   state.updates = 6;
@@ -57,7 +57,7 @@ std::vector<double> FinishedStep(double sum_of_squares, bool scaled) {
   std::memcpy(device_state.data(), &state, sizeof(state));
   Memory<double> rows(std::vector<double>{10, 3, 0, 0, 0, 0}, Access::kWide);
   Memory<float> outputs(kStepOutputFields, Access::kWide);
-  EXPECT_EQ(FinishStep(sum.data(), 7, denominators.data(), 2, 1.0, scaled, device_state.data(), rows.data(),
+  EXPECT_EQ(FinishStep(sum.data(), inputs.data(), 2, 1.0, scaled, device_state.data(), rows.data(),
                        outputs.data(), nullptr),
             cudaSuccess);
   return AllValues(device_state, rows, outputs);
@@ -72,7 +72,7 @@ TEST(CudaFinishStepTest, ClipsTheGradientsOfAGoodStep) {
   EXPECT_EQ(state.skipped, 0);
   EXPECT_EQ(state.good_steps, 1);
   const std::vector<double> rest(all.begin() + kStepStateFields, all.end());
-  EXPECT_THAT(rest, ElementsAre(0, 0, 10, 3, 4, 0, static_cast<float>(1024 * 2.000001), 0, 7));
+  EXPECT_THAT(rest, ElementsAre(0, 0, 10, 3, 4, 0, static_cast<float>(1024 * 2.000001), 0, 7, 0.25));
 }
 
 TEST(CudaFinishStepTest, SkipsAStepThatIsNotFinite) {
@@ -82,7 +82,7 @@ TEST(CudaFinishStepTest, SkipsAStepThatIsNotFinite) {
   EXPECT_EQ(state.skipped, 1);
   EXPECT_EQ(state.updates, 6);
   EXPECT_EQ(state.loss_scale, 512);
-  EXPECT_EQ(all[all.size() - 2], 1);
+  EXPECT_EQ(all[all.size() - 3], 1);
 }
 
 TEST(CudaFinishStepTest, NamesTheStepThatIsBeyondHelp) {
@@ -115,14 +115,15 @@ Moments RandomMoments(int64_t count) {
 
 /// Values, then both moments.
 std::vector<double> Updated(const Moments& from, int64_t first, const float* divisor, const float* found_inf,
-                            Access access) {
+                            Access access, const float* rate = nullptr) {
   return SameInEveryOrder([&] {
     Memory<float> values(from.values, access);
     const Memory<float> gradients(from.gradients, access), step(std::vector<float>{3.0f}, access);
     Memory<uint16_t> exp_avg(from.exp_avg, access), exp_avg_sq(from.exp_avg_sq, access);
-    EXPECT_EQ(AdamWBf16Moments(values.data(), gradients.data(), exp_avg.data(), exp_avg_sq.data(), first,
-                               values.size(), kHyperparameters, step.data(), divisor, found_inf, nullptr),
-              cudaSuccess);
+    EXPECT_EQ(
+        AdamWBf16Moments(values.data(), gradients.data(), exp_avg.data(), exp_avg_sq.data(), first,
+                         values.size(), kHyperparameters, step.data(), divisor, found_inf, rate, nullptr),
+        cudaSuccess);
     return AllValues(values, exp_avg, exp_avg_sq);
   });
 }
@@ -156,6 +157,17 @@ TEST(CudaAdamWBf16MomentsTest, MovesTheWeightsAsAdamWDoes) {
   }
 }
 
+TEST(CudaAdamWBf16MomentsTest, MultipliesTheLearningRate) {
+  const Moments before = RandomMoments(64);
+  const float rate = 0.5;
+  const std::vector<double> after = Updated(before, 0, nullptr, nullptr, Access::kWide, &rate);
+  const std::vector<double> whole = Updated(before, 0, nullptr, nullptr, Access::kWide);
+  for (size_t i = 0; i < 64; ++i) {
+    const auto start = static_cast<double>(before.values[i]);
+    EXPECT_NEAR(after[i] - start, 0.5 * (whole[i] - start), 1e-6);
+  }
+}
+
 TEST(CudaAdamWBf16MomentsTest, ChangesNothingAfterABadStep) {
   const Moments before = RandomMoments(300);
   const float found_inf = 1;
@@ -167,7 +179,7 @@ TEST(CudaAdamWBf16MomentsTest, ChangesNothingAfterABadStep) {
 TEST(CudaAdamWBf16MomentsTest, OfNothingLaunchesNothing) {
   cuda_emulation::ResetLaunchCounts();
   EXPECT_EQ(AdamWBf16Moments(nullptr, nullptr, nullptr, nullptr, 0, 0, kHyperparameters, nullptr, nullptr,
-                             nullptr, nullptr),
+                             nullptr, nullptr, nullptr),
             cudaSuccess);
   EXPECT_TRUE(cuda_emulation::LaunchCounts().empty());
 }

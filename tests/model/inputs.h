@@ -10,6 +10,7 @@
 
 #include "lib/base/rng.h"
 #include "lib/model/language_model.h"
+#include "tests/support/relative_difference.h"
 #include "tests/support/support.h"
 
 namespace trainwright::test {
@@ -56,10 +57,6 @@ inline ModelInput OneDocument(const at::Tensor& ids) {
 
 inline double MaxDifference(const at::Tensor& a, const at::Tensor& b) {
   return a.sub(b).abs().max().item<double>();
-}
-/// |a - b| / |b| in the Euclidean norm.
-inline double RelativeDifference(const at::Tensor& a, const at::Tensor& b) {
-  return a.sub(b).norm().item<double>() / b.norm().item<double>();
 }
 
 }  // namespace trainwright::test

@@ -1,5 +1,6 @@
 // Packed attention on every device, backend and precision against its formula in double. Without a GPU that
 // can be used the cuda instances are skipped: NOT RUN.
+#include <ATen/ops/arange.h>
 #include <ATen/ops/full.h>
 #include <gtest/gtest.h>
 
@@ -12,6 +13,7 @@
 #include "lib/device/cuda_backend.h"
 #include "lib/nn/attention/attention.h"
 #include "lib/nn/attention/attention_backend.h"
+#include "lib/nn/position/rope.h"
 #include "tests/nn/attention_reference.h"
 #include "tests/nn/reference.h"
 #include "tests/support/print_precision.h"
@@ -127,6 +129,28 @@ void DeviceAttentionTest::EqualsTheFormula(const AttentionShape& shape,
   EXPECT_LT(difference(0, width), tolerance());
   EXPECT_LT(difference(width, keys), tolerance());
   EXPECT_LT(difference(width + keys, keys), tolerance());
+}
+
+TEST_P(DeviceAttentionTest, TheBackwardPassTurnsQueriesAndKeysBackWhereItIsAskedTo) {
+  if (!Takes(32)) GTEST_SKIP() << AttentionBackendName(numerics_.attention);
+  for (const std::vector<int32_t>& starts : {kSpans, kEqualSpans}) {
+    const int64_t num_tokens = starts.back();
+    const AttentionShape shape{num_tokens, 4, 2, 32};
+    const SpanTable spans(starts, device_);
+    const at::Tensor angles = RandomTensor({num_tokens, 12}, 3).to(at::kFloat);  // of 24 of 32 elements
+    const RopeRows rope{angles.cos().to(device_), angles.sin().to(device_),
+                        at::arange(num_tokens, at::kLong).to(device_)};
+    const at::Tensor qkv = Stored({num_tokens, shape.row()}, 1), d_out = Stored({num_tokens, 128}, 2);
+    at::Tensor out = NotANumber({num_tokens, 128}, numerics_.storage),
+               lse = NotANumber({shape.num_heads, num_tokens}, at::kFloat),
+               apart = NotANumber({num_tokens, shape.row()}, numerics_.storage),
+               at_once = NotANumber({num_tokens, shape.row()}, numerics_.storage);
+    PackedAttention(numerics_, shape, qkv, spans, out, lse);
+    PackedAttentionBackward(numerics_, shape, d_out, qkv, out, lse, spans, apart);
+    ApplyRope(numerics_, rope, shape, /*backward=*/true, apart);
+    PackedAttentionBackward(numerics_, shape, d_out, qkv, out, lse, spans, at_once, &rope);
+    EXPECT_LT(RelativeDifference(at_once.cpu(), apart.cpu()), 1e-6 + 0.1 * tolerance());
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(

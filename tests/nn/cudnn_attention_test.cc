@@ -29,6 +29,8 @@ using at::Tensor;
 using test::RandomTensor;
 using test::RelativeDifference;
 
+constexpr Numerics kBf16{Precision::kBf16, at::kBFloat16};
+
 /// What the operators were given since it was cleared: the queries of each call.
 std::vector<Tensor>& Queries() {
   static auto* const queries = new std::vector<Tensor>;
@@ -106,7 +108,8 @@ TEST_P(CudnnAttentionTest, TakesAndGivesWhatCudnnDoes) {
          d_qkv = at::full({130, shape.row()}, NAN, at::kBFloat16);
   const SpanTable spans(starts);
   TorchAttention(AttentionBackend::kCudnn, shape, qkv, spans, out, lse);
-  TorchAttentionBackward(AttentionBackend::kCudnn, shape, d_out, qkv, out, lse, spans, d_qkv);
+  TorchAttentionBackward(AttentionBackend::kCudnn, kBf16, shape, d_out, qkv, out, lse, spans, d_qkv,
+                         /*rope=*/nullptr);
   EXPECT_LT(RelativeDifference(out, test::Attention(qkv, shape, starts)), 1e-2);
   EXPECT_LT(RelativeDifference(lse.t(), test::AttentionLse(qkv, shape, starts)), 1e-5);
   EXPECT_LT(RelativeDifference(d_qkv, test::AttentionGradient(d_out, qkv, shape, starts)), 1e-2);
@@ -121,7 +124,9 @@ TEST_P(CudnnAttentionTest, SpansOfOneLengthAreOneCallOnTheRowsThemselves) {
          d_qkv = at::full({120, shape.row()}, NAN, at::kBFloat16);
   Queries().clear();
   TorchAttention(AttentionBackend::kCudnn, shape, qkv, SpanTable(starts), out, lse);
-  TorchAttentionBackward(AttentionBackend::kCudnn, shape, d_out, qkv, out, lse, SpanTable(starts), d_qkv);
+  TorchAttentionBackward(AttentionBackend::kCudnn, kBf16, shape, d_out, qkv, out, lse, SpanTable(starts),
+                         d_qkv,
+                         /*rope=*/nullptr);
   ASSERT_EQ(Queries().size(), 2u);
   for (const Tensor& q_bhtk : Queries()) {
     EXPECT_EQ(q_bhtk.sizes(), at::IntArrayRef({3, 4, 40, 32}));

@@ -10,10 +10,12 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <string>
 #include <vector>
 
 #include "lib/device/cuda_backend.h"
 #include "lib/nn/linear/linear.h"
+#include "lib/nn/linear/product_chooser.h"
 #include "lib/nn/loss/linear_cross_entropy.h"
 #include "tests/nn/reference.h"
 #include "tests/support/fp8_reference.h"
@@ -125,6 +127,25 @@ TEST_P(Fp8Test, AProductIsThatOfTheRoundedValues) {
   EXPECT_LT(RelativeDifference(Double(added), exact.add(before)), 2e-6);
   const at::Tensor error = Double(in_bf16).sub(exact).abs();
   EXPECT_TRUE(error.le(exact.abs().mul(0x1p-8).add(1e-6)).all().item<bool>());
+}
+
+TEST_P(Fp8Test, KernelsAreTriedOnceForAShapeAndOneThatTheLibraryLacksIsNotUsed) {
+  const Fp8Operand a = Fp8Matrix(numerics_, Random({20, 32}, 1), Fp8Format::kE4m3).Rows(),
+                   b = Fp8Matrix(numerics_, Random({48, 32}, 2), Fp8Format::kE4m3).Rows();
+  at::Tensor expected = Empty({20, 48}, at::kBFloat16), chosen = at::zeros_like(expected);
+  Multiply(a, b, expected);
+  ProductChooser chooser;
+  chooser.set_tries(true);
+  Multiply(a, b, chosen, /*accumulate=*/false, &chooser);
+  chooser.set_tries(false);
+  const std::string name = "fp8_product e4m3*e4m3->bf16 20x32x48";
+  ASSERT_EQ(chooser.choices().size(), 1u);
+  EXPECT_EQ(chooser.choices().begin()->first, name);
+  EXPECT_LT(RelativeDifference(Double(chosen), Double(expected)), 1e-2);
+  chooser.set_choices({{name, 100}});
+  chosen.zero_();
+  Multiply(a, b, chosen, /*accumulate=*/false, &chooser);
+  EXPECT_TRUE(chosen.cpu().equal(expected.cpu()));
 }
 
 TEST_P(Fp8Test, WhatIsNotFiniteMakesAllOfAProductNan) {

@@ -32,6 +32,7 @@
 #include <ATen/ops/silu.h>
 #include <ATen/ops/silu_backward.h>
 #include <ATen/ops/stack.h>
+#include <ATen/ops/where.h>
 #include <ATen/ops/zeros.h>
 #include <ATen/ops/zeros_like.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
@@ -119,6 +120,7 @@ class KernelSpeed {
     AddBias();
     BiasBackward();
     Rope();
+    JoinHeads();
     Swiglu();
     SwigluBackward();
     Dropout();
@@ -128,6 +130,7 @@ class KernelSpeed {
     EmbedBackward();
     CrossEntropy();
     SumOfSquares();
+    HeadRows();
     FinishStep();
     AdamWBf16Moments();
     DiagonalScan();
@@ -383,6 +386,30 @@ class KernelSpeed {
         },
         torch);
   }
+  /// Beside three copies, without the turn.
+  void JoinHeads() {
+    const int64_t heads = width() / kHeadDim, kv_heads = std::max<int64_t>(1, heads / 4), half = kHeadDim / 2;
+    const at::Tensor q = Random({rows(), heads, kHeadDim}, storage_),
+                     k = Random({rows(), kv_heads, kHeadDim}, storage_),
+                     v = Random({rows(), kv_heads, kHeadDim}, storage_);
+    const at::Tensor angles = at::rand({rows(), half}, Type(at::kFloat)), cosines = angles.cos(),
+                     sines = angles.sin(), positions = at::arange(rows(), Type(at::kLong));
+    at::Tensor ours = at::empty({rows(), (heads + 2 * kv_heads) * kHeadDim}, Type(storage_)),
+               torchs = at::empty_like(ours);
+    Measure(
+        "join_heads", 2 * ours.numel() * storage_bytes(),
+        [&] {
+          ops::JoinHeads(q, k, v, positions, cosines, sines, code_, ours);
+          return ours.narrow(1, (heads + kv_heads) * kHeadDim, kv_heads * kHeadDim);
+        },
+        [&] {
+          const at::Tensor all = torchs.view({rows(), heads + 2 * kv_heads, kHeadDim});
+          all.narrow(1, 0, heads).copy_(q);
+          all.narrow(1, heads, kv_heads).copy_(k);
+          all.narrow(1, heads + kv_heads, kv_heads).copy_(v);
+          return torchs.narrow(1, (heads + kv_heads) * kHeadDim, kv_heads * kHeadDim);
+        });
+  }
   int64_t wide() const { return width() * 8 / 3 / 64 * 64; }
   void Swiglu() {
     const at::Tensor gate_up = Random({rows(), 2 * wide()}, storage_);
@@ -500,17 +527,27 @@ class KernelSpeed {
         "sum_of_squares", values.numel() * 4, [&] { return ops::SumOfSquares(values, out), out; },
         [&] { return at::linalg_vector_norm(values, 2, {}, false, at::kDouble).square().view({1}); });
   }
+  /// Of labels of which every second is missing.
+  void HeadRows() {
+    const int64_t labelled = (rows() + 1) / 2;
+    const at::Tensor numbers = at::arange(rows(), Type(at::kInt));
+    const at::Tensor labels = at::where(numbers.remainder(2).eq(0), numbers, -1).to(at::kInt);
+    at::Tensor row_numbers = at::empty({labelled}, Type(at::kLong)), row_labels = at::empty_like(row_numbers);
+    Measure(
+        "head_rows", rows() * 8 + labelled * 16,
+        [&] { return ops::HeadRows(labels, row_numbers, row_labels), row_numbers; },
+        [&] { return labels.ge(0).nonzero().view(-1); });
+  }
   void FinishStep() {
     const at::Tensor squares = at::ones({1}, Type(at::kDouble));
     at::Tensor state = at::ones({kStepStateFields}, Type(at::kDouble)),
                term_rows = at::ones({kStepTermRows, 3}, Type(at::kDouble)),
                outputs = at::empty({kStepOutputFields}, Type(at::kFloat));
-    const at::Tensor denominators = at::ones({3}, Type(at::kDouble));
+    const at::Tensor inputs = at::ones({kStepInputFields + 3}, Type(at::kDouble));
     Measure(
-        "finish_step", (kStepStateFields + 3 * kStepTermRows) * 16 + kStepOutputFields * 4,
+        "finish_step", (kStepInputFields + kStepStateFields + 3 * kStepTermRows) * 16 + kStepOutputFields * 4,
         [&] {
-          ops::FinishStep(squares, /*step=*/1, denominators, /*max_norm=*/1, /*scaled=*/false, state,
-                          term_rows, outputs);
+          ops::FinishStep(squares, inputs, /*max_norm=*/1, /*scaled=*/false, state, term_rows, outputs);
           return outputs;
         },
         nullptr);

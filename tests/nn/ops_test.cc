@@ -3,6 +3,8 @@
 // RUN.
 #include "lib/nn/ops.h"
 
+#include <ATen/ops/arange.h>
+#include <ATen/ops/cat.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
 #include <ATen/ops/exp.h>
@@ -11,6 +13,7 @@
 #include <ATen/ops/randint.h>
 #include <ATen/ops/sigmoid.h>
 #include <ATen/ops/tensor.h>
+#include <ATen/ops/where.h>
 #include <ATen/ops/zeros.h>
 #include <gtest/gtest.h>
 
@@ -256,6 +259,27 @@ TEST_P(OpsTest, RopeTurnsQueriesAndKeysAndBackAgain) {
   }
 }
 
+TEST_P(OpsTest, JoinedHeadsAreTheRowsOfAllThreeTurnedBack) {
+  for (const int64_t size : {6, 16, 64}) {
+    const int64_t rows = 9;
+    // As kernels leave them: heads before rows, and apart.
+    const at::Tensor q = Stored({3, rows, size}, 1).transpose(0, 1),
+                     k = Stored({rows, 4, size}, 2).slice(1, 1, 3), v = Stored({rows, 2, size}, 3);
+    const at::Tensor positions = at::tensor({0, 1, 2, 3, 0, 1, 49, 7, 5}, at::kLong);
+    for (const int64_t turning : {int64_t{0}, size - 2, size}) {
+      const at::Tensor angles = RandomTensor({50, turning / 2}, 4), cosines = OnDevice(angles.cos()),
+                       sines = OnDevice(angles.sin());
+      at::Tensor joined = Stored({rows, 7 * size}, 5),
+                 expected = at::cat({q, k, v}, 1).reshape({rows, 7 * size});
+      if (turning > 0)
+        ops::Rope(expected, OnDevice(positions), cosines, sines, 3, 2, code_, /*backward=*/true);
+      const auto given = [&](const at::Tensor& x) { return turning > 0 ? std::optional(x) : std::nullopt; };
+      ops::JoinHeads(q, k, v, given(OnDevice(positions)), given(cosines), given(sines), code_, joined);
+      EXPECT_TRUE(joined.cpu().equal(expected.cpu())) << size << ' ' << turning;
+    }
+  }
+}
+
 TEST_P(OpsTest, SwigluAndItsBackwardEqualTheFormula) {
   for (const int64_t width : kWidths) {
     const at::Tensor gate_up = Stored({5, 2 * width}, 1), d_out = Stored({5, width}, 2);
@@ -340,6 +364,23 @@ TEST_P(OpsTest, EmbeddingBackwardSumsATokenThatFillsManyRows) {
   EXPECT_TRUE(gradient.cpu().equal(again.cpu()));
 }
 
+TEST_P(OpsTest, HeadRowsAreThoseWithLabelsAndTheFirstOthersInOrder) {
+  for (const int64_t rows : {5, 1000, 3001}) {
+    const at::Tensor chosen = RandomTensor({rows}, static_cast<uint64_t>(rows)),
+                     labels = at::where(chosen.gt(0.5), at::arange(rows), -1).to(at::kInt);
+    const int64_t labelled = labels.ge(0).sum().item<int64_t>();
+    for (const int64_t selected : {labelled, labelled + 1, (labelled + rows) / 2, rows - 1}) {
+      const at::Tensor with = labels.ge(0).nonzero().view(-1),
+                       without = labels.lt(0).nonzero().view(-1).narrow(0, 0, selected - labelled);
+      const at::Tensor expected = std::get<0>(at::cat({with, without}).sort());
+      at::Tensor row_numbers = Empty({selected}, at::kLong), row_labels = Empty({selected}, at::kLong);
+      ops::HeadRows(OnDevice(labels), row_numbers, row_labels);
+      EXPECT_TRUE(row_numbers.cpu().equal(expected)) << rows << ' ' << selected;
+      EXPECT_TRUE(row_labels.cpu().equal(labels.to(at::kLong).index_select(0, expected)));
+    }
+  }
+}
+
 TEST_P(OpsTest, SumOfSquaresIsExactToDoubleAndShowsNonFiniteElements) {
   const at::Tensor values = RandomTensor({200001}, 1);
   at::Tensor out = Empty({1}, at::kDouble);
@@ -405,12 +446,12 @@ TEST_P(OpsTest, FinishStepClipsAndStopsAtTheFirstBadStep) {
   auto* numbers = reinterpret_cast<StepState*>(state.mutable_data_ptr<double>());
   numbers->loss_scale = 1;
   at::Tensor term_rows = OnDevice(at::tensor({20.0, 3.0, 0.0, 0.0, 0.0, 0.0}, at::kDouble).view({3, 2}));
-  const at::Tensor denominators = OnDevice(at::tensor({10.0, 4.0}, at::kDouble));
   state = OnDevice(state);
   outputs = OnDevice(outputs);
-  const auto finish = [&](double sum_of_squares, int64_t step) {
+  const auto finish = [&](double sum_of_squares, double step) {
+    const at::Tensor inputs = OnDevice(at::tensor({step, 0.25, 10.0, 4.0}, at::kDouble));
     const at::Tensor squares = OnDevice(at::tensor({sum_of_squares}, at::kDouble));
-    ops::FinishStep(squares, step, denominators, /*max_norm=*/2, /*scaled=*/false, state, term_rows, outputs);
+    ops::FinishStep(squares, inputs, /*max_norm=*/2, /*scaled=*/false, state, term_rows, outputs);
     const at::Tensor host = outputs.cpu();
     return *reinterpret_cast<const StepOutputs*>(host.const_data_ptr<float>());
   };
@@ -418,6 +459,7 @@ TEST_P(OpsTest, FinishStepClipsAndStopsAtTheFirstBadStep) {
   EXPECT_NEAR(good.gradient_divisor, 2, 1e-5);
   EXPECT_EQ(good.found_inf, 0);
   EXPECT_EQ(good.update, 1);
+  EXPECT_EQ(good.learning_rate, 0.25);
   EXPECT_TRUE(term_rows.cpu().equal(at::tensor({0.0, 0.0, 20.0, 3.0, 10.0, 4.0}, at::kDouble).view({3, 2})));
   EXPECT_EQ(finish(INFINITY, 2).found_inf, 1);
   EXPECT_EQ(finish(16, 3).found_inf, 1) << "after a bad step nothing may change";
@@ -435,9 +477,9 @@ TEST_P(OpsTest, FinishStepStopsAtATermThatIsNotFinite) {
   at::Tensor term_rows = OnDevice(at::zeros({3, 2}, at::kDouble));
   term_rows[0][1].fill_(INFINITY);
   const at::Tensor squares = OnDevice(at::ones({1}, at::kDouble));
-  const auto bad_step = [&](int64_t step, double second_denominator) {
-    const at::Tensor denominators = OnDevice(at::tensor({1.0, second_denominator}, at::kDouble));
-    ops::FinishStep(squares, step, denominators, /*max_norm=*/0, /*scaled=*/false, state, term_rows, outputs);
+  const auto bad_step = [&](double step, double second_denominator) {
+    const at::Tensor inputs = OnDevice(at::tensor({step, 0.0, 1.0, second_denominator}, at::kDouble));
+    ops::FinishStep(squares, inputs, /*max_norm=*/0, /*scaled=*/false, state, term_rows, outputs);
     const at::Tensor host = state.cpu();
     return reinterpret_cast<const StepState*>(host.const_data_ptr<double>())->bad_step;
   };

@@ -10,6 +10,7 @@
 
 #include "lib/base/rng.h"
 #include "lib/nn/precision.h"
+#include "tests/support/relative_difference.h"
 #include "tests/support/support.h"
 
 namespace trainwright::test {
@@ -43,12 +44,6 @@ inline at::Tensor NumericalGradient(const std::function<double(const at::Tensor&
     gradient.mutable_data_ptr<double>()[i] = (above - below) / (2 * kStep);
   }
   return gradient;
-}
-
-/// |a - b| / |b| in the Euclidean norm.
-inline double RelativeDifference(const at::Tensor& a, const at::Tensor& b) {
-  const at::Tensor exact = b.to(at::kDouble);
-  return a.to(at::kDouble).sub(exact).norm().item<double>() / exact.norm().item<double>();
 }
 
 }  // namespace trainwright::test

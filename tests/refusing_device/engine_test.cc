@@ -99,6 +99,7 @@ TEST_F(DeviceGraphRunTest, ARunWithGraphsFollowsOneWithoutAndReportsThem) {
   const nlohmann::ordered_json graphs = End(folder_.path("graph") + "/metrics.jsonl").at("graphs");
   EXPECT_GT(graphs.at("launched").get<int64_t>(), 0);
   EXPECT_EQ(graphs.at("launched").get<int64_t>() + graphs.at("queued").get<int64_t>(), 12);
+  EXPECT_GT(graphs.at("updates").at("launched").get<int64_t>(), 0);
   EXPECT_GE(graphs.at("record_s").get<double>(), 0);
 }
 

@@ -299,6 +299,18 @@ TEST_F(DeviceProductsTest, KernelsAreChosenOnceAndAResumedRunHasTheSame) {
   EXPECT_EQ(GoOn(), weights);
 }
 
+TEST_F(DeviceProductsTest, KernelsOfGemmsInFp8AreChosenToo) {
+  test::WriteFile(folder_.path("model.json"),
+                  R"({"model_type":"gpt2","vocab_size":258,"n_embd":16,"n_layer":1,"n_inner":32,"n_head":2,)"
+                  R"("n_positions":64,"activation_function":"gelu_new"})");
+  settings_.fp8 = "mlp+head";
+  Begin("fp8");
+  const ProductChoices chosen = Stored().products;
+  EXPECT_TRUE(chosen.contains("fp8_product e4m3*e4m3->bf16 32x16x32"));  // the MLP's first layer
+  EXPECT_TRUE(chosen.contains("fp8_product e5m2*e4m3->fp32 32x32x16"));  // the gradient of its weights
+  EXPECT_EQ(ChosenInState(), chosen);
+}
+
 TEST_F(DeviceProductsTest, AResumedRunComputesWithTheStoredKernels) {
   Begin("run");
   std::filesystem::copy(

@@ -15,6 +15,7 @@
 #include "tests/model/small_models.h"
 #include "tests/model/ten_models.h"
 #include "tests/support/print_precision.h"
+#include "tests/support/relative_difference.h"
 #include "tests/support/support.h"
 #include "tests/support/tested_device.h"
 
@@ -95,10 +96,6 @@ Computed Compute(const ModelConfig& config, at::Device device, Precision precisi
   return {loss, model->parameters().gradients().cpu()};
 }
 
-double RelativeDifference(const at::Tensor& a, const at::Tensor& b) {
-  return a.sub(b).norm().item<double>() / b.norm().item<double>();
-}
-
 using Computation = std::tuple<at::DeviceType, Precision>;
 
 class DeviceParityTest : public testing::TestWithParam<std::tuple<Family, Computation>> {};
@@ -113,7 +110,7 @@ TEST_P(DeviceParityTest, LossAndGradientsAreTheCpusWithinThePrecision) {
   const Computed computed = Compute(family.config, at::Device(device), precision);
   const bool is_fp32 = precision == Precision::kFp32;
   EXPECT_NEAR(computed.loss_nats, expected.loss_nats, (is_fp32 ? 1e-5 : 1e-3) * expected.loss_nats);
-  EXPECT_LT(RelativeDifference(computed.gradients, expected.gradients), is_fp32 ? 1e-4 : 2e-2);
+  EXPECT_LT(test::RelativeDifference(computed.gradients, expected.gradients), is_fp32 ? 1e-4 : 2e-2);
 }
 
 INSTANTIATE_TEST_SUITE_P(Devices, DeviceParityTest,

@@ -145,12 +145,14 @@ void PackedAttention(const Numerics& numerics, const AttentionShape& shape, cons
 
 void PackedAttentionBackward(const Numerics& numerics, const AttentionShape& shape,
                              const at::Tensor& d_out_nhk, const at::Tensor& qkv, const at::Tensor& out_nhk,
-                             const at::Tensor& lse_hn, const SpanTable& table, at::Tensor& d_qkv) {
+                             const at::Tensor& lse_hn, const SpanTable& table, at::Tensor& d_qkv,
+                             const RopeRows* rope) {
   const ProfileScope scope("attention_backward", ProfilePart::kAttention);
   const AttentionBackend backend = AttentionBackendOf(numerics, shape, table, qkv.device());
   if (qkv.is_meta()) return;
   if (backend != AttentionBackend::kAuto) {
-    return TorchAttentionBackward(backend, shape, d_out_nhk, qkv, out_nhk, lse_hn, table, d_qkv);
+    return TorchAttentionBackward(backend, numerics, shape, d_out_nhk, qkv, out_nhk, lse_hn, table, d_qkv,
+                                  rope);
   }
   const Spans spans = Classify(numerics, shape, table.starts);
   const int64_t groups = shape.num_kv_heads, size = shape.head_dim, row = shape.row();
@@ -176,6 +178,7 @@ void PackedAttentionBackward(const Numerics& numerics, const AttentionShape& sha
   ForBlockTasks(codec, spans, [&](const cpu::AttentionTask& task) {
     cpu::BlockAttentionBackward(codec, d_out, in, out, lse, shape, task, result);
   });
+  if (rope != nullptr) ApplyRope(numerics, *rope, shape, /*backward=*/true, d_qkv);
 }
 
 void FillCache(const AttentionShape& shape, const at::Tensor& qkv, const std::vector<CachePlace>& places,

@@ -11,6 +11,7 @@
 
 #include "lib/nn/attention/attention_shape.h"
 #include "lib/nn/attention/span_table.h"
+#include "lib/nn/position/rope.h"
 #include "lib/nn/precision.h"
 
 namespace trainwright {
@@ -24,9 +25,11 @@ void PackedAttention(const Numerics& numerics, const AttentionShape& shape, cons
 
 /// \param d_out_nhk storage type, rounded
 /// \param d_qkv storage type, written whole
+/// \param rope by which queries and keys were turned: their gradients are turned back; null: not
 void PackedAttentionBackward(const Numerics& numerics, const AttentionShape& shape,
                              const at::Tensor& d_out_nhk, const at::Tensor& qkv, const at::Tensor& out_nhk,
-                             const at::Tensor& lse_hn, const SpanTable& spans, at::Tensor& d_qkv);
+                             const at::Tensor& lse_hn, const SpanTable& spans, at::Tensor& d_qkv,
+                             const RopeRows* rope = nullptr);
 
 /// Where a row's key and value lie in a cache: its sequence, and its position there.
 struct CachePlace {

@@ -15,11 +15,6 @@ namespace {
 
 constexpr int64_t kAlignedElements = 8;  // 16 bytes of the short types
 
-/// The state of a random generator that no dropout reads.
-at::Tensor NoState(const at::Tensor& like) {
-  return at::empty({}, like.options().dtype(at::kLong));
-}
-
 bool IsAligned(const at::Tensor& heads) {
   if (heads.stride(-1) != 1 || heads.size(-1) % kAlignedElements != 0) return false;
   if (heads.storage_offset() % kAlignedElements != 0) return false;
@@ -51,6 +46,10 @@ void CheckPacked(const AttentionHeads& heads) {
 
 }  // namespace
 
+at::Tensor NoDropoutState(const at::Tensor& like) {
+  return at::empty({}, like.options().dtype(at::kLong));
+}
+
 AttentionResult DenseAttention(const AttentionHeads& heads_bhtk, const AttentionReach& reach) {
   CheckDense(heads_bhtk);
   const auto result = at::_scaled_dot_product_cudnn_attention(
@@ -68,8 +67,9 @@ AttentionHeads DenseAttentionBackward(const at::Tensor& d_out_bhtk, const Attent
   TRAINWRIGHT_CHECK(result.lse.dim() == 4 && result.lse.is_contiguous());
   const int64_t length = heads_bhtk.q.size(2);
   const auto gradients = at::_scaled_dot_product_cudnn_attention_backward(
-      d_out_bhtk, heads_bhtk.q, heads_bhtk.k, heads_bhtk.v, result.out, result.lse, NoState(result.lse),
-      NoState(result.lse), /*attn_bias=*/{}, /*cum_seq_q=*/{}, /*cum_seq_k=*/{}, length, length,
+      d_out_bhtk, heads_bhtk.q, heads_bhtk.k, heads_bhtk.v, result.out, result.lse,
+      NoDropoutState(result.lse), NoDropoutState(result.lse), /*attn_bias=*/{}, /*cum_seq_q=*/{},
+      /*cum_seq_k=*/{}, length, length,
       /*dropout_p=*/0.0, reach.causal, reach.scale);
   return {std::get<0>(gradients), std::get<1>(gradients), std::get<2>(gradients)};
 }
@@ -89,8 +89,8 @@ AttentionHeads PackedFlashAttentionBackward(const at::Tensor& d_out_nhk, const A
   CheckPacked(heads_nhk);
   const auto gradients = at::_flash_attention_backward(
       d_out_nhk, heads_nhk.q, heads_nhk.k, heads_nhk.v, result.out, result.lse, spans.starts, spans.starts,
-      spans.longest, spans.longest, /*dropout_p=*/0.0, reach.causal, NoState(result.lse), NoState(result.lse),
-      reach.scale, reach.left, reach.right);
+      spans.longest, spans.longest, /*dropout_p=*/0.0, reach.causal, NoDropoutState(result.lse),
+      NoDropoutState(result.lse), reach.scale, reach.left, reach.right);
   return {std::get<0>(gradients), std::get<1>(gradients), std::get<2>(gradients)};
 }
 

@@ -57,4 +57,7 @@ AttentionHeads PackedFlashAttentionBackward(const at::Tensor& d_out_nhk, const A
                                             const AttentionResult& result, const PackedSpans& spans,
                                             const AttentionReach& reach);
 
+/// What torch's kernels take as the state of a random generator where there is no dropout.
+at::Tensor NoDropoutState(const at::Tensor& like);
+
 }  // namespace trainwright

@@ -17,6 +17,7 @@
 
 #include "lib/base/error.h"
 #include "lib/nn/attention/fused_attention.h"
+#include "lib/nn/ops.h"
 
 namespace trainwright {
 namespace {
@@ -68,11 +69,6 @@ AttentionHeads Dense(const SpanTable::Run& run, const AttentionHeads& rows) {
 /// [H, B T] to [B, H, T, 1], a view.
 at::Tensor DenseLse(const SpanTable::Run& run, const at::Tensor& lse_hn) {
   return lse_hn.unflatten(1, {run.spans, run.length}).transpose(0, 1).unsqueeze(3);
-}
-
-/// The state of a random generator that no dropout reads.
-at::Tensor NoState(const at::Tensor& like) {
-  return at::empty({}, like.options().dtype(at::kLong));
 }
 
 bool IsCausal(const AttentionShape& shape) {
@@ -159,7 +155,7 @@ AttentionHeads BackwardEfficient(const AttentionShape& shape, const AttentionHea
   const auto result = at::_efficient_attention_backward(
       d_out_thk.unsqueeze(0), in.q.unsqueeze(0), Repeat(shape, in.k).unsqueeze(0),
       Repeat(shape, in.v).unsqueeze(0), /*bias=*/{}, out_thk.unsqueeze(0), /*cu_seqlens_q=*/{},
-      /*cu_seqlens_k=*/{}, length, length, lse, /*dropout_p=*/0.0, NoState(lse), NoState(lse),
+      /*cu_seqlens_k=*/{}, length, length, lse, /*dropout_p=*/0.0, NoDropoutState(lse), NoDropoutState(lse),
       EfficientMask(shape),
       /*bias_requires_grad=*/false, ScaleOf(shape));
   return {std::get<0>(result).squeeze(0), std::get<1>(result).squeeze(0), std::get<2>(result).squeeze(0)};
@@ -250,11 +246,21 @@ void ForEachCall(AttentionBackend backend, const AttentionShape& shape, const Sp
 }
 
 /// The gradients of a group's keys and values are sums over its query heads.
-void StoreGradients(const AttentionShape& shape, const AttentionHeads& gradients, const AttentionHeads& to) {
-  to.q.copy_(gradients.q);
+/// \param rope of these rows, or null
+/// \param d_qkv contiguous, written
+void StoreGradients(const Numerics& numerics, const AttentionShape& shape, const AttentionHeads& gradients,
+                    const RopeRows* rope, at::Tensor d_qkv) {
   const bool summed = gradients.k.size(1) == shape.num_kv_heads;
-  to.k.copy_(summed ? gradients.k : SumRepeats(shape, gradients.k));
-  to.v.copy_(summed ? gradients.v : SumRepeats(shape, gradients.v));
+  const auto stored = [&](const at::Tensor& heads) {
+    const at::Tensor own = heads.to(d_qkv.scalar_type());
+    return own.stride(2) == 1 ? own : own.contiguous();
+  };
+  const auto optional = [&](const at::Tensor RopeRows::*part) {
+    return rope != nullptr ? std::optional(rope->*part) : std::nullopt;
+  };
+  ops::JoinHeads(stored(gradients.q), stored(summed ? gradients.k : SumRepeats(shape, gradients.k)),
+                 stored(summed ? gradients.v : SumRepeats(shape, gradients.v)), optional(&RopeRows::rows_n),
+                 optional(&RopeRows::cosines_pk), optional(&RopeRows::sines_pk), numerics.code(), d_qkv);
 }
 
 }  // namespace
@@ -278,15 +284,16 @@ void TorchAttention(AttentionBackend backend, const AttentionShape& shape, const
   });
 }
 
-void TorchAttentionBackward(AttentionBackend backend, const AttentionShape& shape,
+void TorchAttentionBackward(AttentionBackend backend, const Numerics& numerics, const AttentionShape& shape,
                             const at::Tensor& d_out_nhk, const at::Tensor& qkv, const at::Tensor& out_nhk,
-                            const at::Tensor& lse_hn, const SpanTable& spans, at::Tensor& d_qkv) {
+                            const at::Tensor& lse_hn, const SpanTable& spans, at::Tensor& d_qkv,
+                            const RopeRows* rope) {
   const std::vector<int64_t> sizes = {shape.num_tokens, shape.num_heads, shape.head_dim};
   const at::Tensor out = out_nhk.view(sizes), d_out = d_out_nhk.view(sizes);
   if (backend == AttentionBackend::kFlash) {
     const AttentionHeads gradients = PackedFlashAttentionBackward(d_out, HeadsOf(shape, qkv), {out, lse_hn},
                                                                   PackedOf(spans), ReachOf(shape));
-    return StoreGradients(shape, gradients, HeadsOf(shape, d_qkv));
+    return StoreGradients(numerics, shape, gradients, rope, d_qkv);
   }
   ForEachCall(backend, shape, spans, [&](const SpanTable::Run& run, AttentionBackend of_run) {
     const auto rows = [&](const at::Tensor& all) { return all.narrow(0, run.begin, run.rows()); };
@@ -296,7 +303,9 @@ void TorchAttentionBackward(AttentionBackend backend, const AttentionShape& shap
         of_run == AttentionBackend::kCudnn       ? BackwardDense(shape, run, in, rows(d_out), rows(out), lse)
         : of_run == AttentionBackend::kEfficient ? BackwardEfficient(shape, in, rows(d_out), rows(out), lse)
                                                  : BackwardMath(shape, in, rows(d_out), rows(out), lse);
-    StoreGradients(shape, gradients, HeadsOf(shape, rows(d_qkv)));
+    std::optional<RopeRows> of_rows;
+    if (rope != nullptr) of_rows = RopeRows{rope->cosines_pk, rope->sines_pk, rows(rope->rows_n)};
+    StoreGradients(numerics, shape, gradients, of_rows ? &*of_rows : nullptr, rows(d_qkv));
   });
 }
 

@@ -6,6 +6,8 @@
 #include "lib/nn/attention/attention_backend.h"
 #include "lib/nn/attention/attention_shape.h"
 #include "lib/nn/attention/span_table.h"
+#include "lib/nn/position/rope.h"
+#include "lib/nn/precision.h"
 
 namespace trainwright {
 
@@ -18,9 +20,10 @@ void TorchAttention(AttentionBackend backend, const AttentionShape& shape, const
 
 /// As PackedAttentionBackward, from what the same backend's forward pass left. Flash's sums have a fixed
 /// order only under at::globalContext().deterministicAlgorithms().
-void TorchAttentionBackward(AttentionBackend backend, const AttentionShape& shape,
+void TorchAttentionBackward(AttentionBackend backend, const Numerics& numerics, const AttentionShape& shape,
                             const at::Tensor& d_out_nhk, const at::Tensor& qkv, const at::Tensor& out_nhk,
-                            const at::Tensor& lse_hn, const SpanTable& spans, at::Tensor& d_qkv);
+                            const at::Tensor& lse_hn, const SpanTable& spans, at::Tensor& d_qkv,
+                            const RopeRows* rope);
 
 /// Memory that the passes take at most besides their arguments: what torch's kernels return, which is copied,
 /// and their scratch. An estimate: of flash what FlashAttention 2 allocates in its backward pass

@@ -41,7 +41,8 @@ void Fp8Encode(const at::Tensor& x_rc, const at::Tensor& scale_2, int64_t format
 }
 
 bool Fp8Product(const at::Tensor& a_mk, const at::Tensor& a_scale_2, int64_t a_format, const at::Tensor& b_nk,
-                const at::Tensor& b_scale_2, int64_t b_format, bool accumulate, at::Tensor& out_mn) {
+                const at::Tensor& b_scale_2, int64_t b_format, bool accumulate, int64_t candidate,
+                at::Tensor& out_mn) {
   const OperatorCall call({a_mk, a_scale_2, b_nk, b_scale_2});
   TORCH_CHECK(out_mn.stride(1) == 1 || out_mn.size(1) == 1, "a GEMM gives matrices of contiguous rows");
   const EpilogueProduct product = {
@@ -54,6 +55,7 @@ bool Fp8Product(const at::Tensor& a_mk, const at::Tensor& a_scale_2, int64_t a_f
       .out = out_mn.mutable_data_ptr(),
       .out_stride = out_mn.stride(0),
       .accumulate = accumulate,
+      .candidate = static_cast<int>(candidate),
       .fp8 = Fp8Operands{static_cast<Fp8Format>(a_format), static_cast<Fp8Format>(b_format),
                          Floats(a_scale_2), Floats(b_scale_2)}};
   if (product.rows == 0 || product.columns == 0) return true;

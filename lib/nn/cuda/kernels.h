@@ -54,6 +54,20 @@ cudaError_t Rope(Storage storage, void* qkv, const int64_t* positions, const flo
                  const float* sines, int64_t rows, int64_t row_width, int64_t num_heads, int64_t head_dim,
                  int64_t half, float sign, cudaStream_t stream);
 
+/// Heads of rows as another's kernel left them.
+struct HeadsInMemory {
+  const void* data = nullptr;
+  int64_t row_stride = 0, head_stride = 0;  ///< in elements; those of a head are neighbours
+};
+/// Writes queries, keys and values [rows, heads, head_dim] side by side, and turns queries and keys as Rope
+/// does with the sign -1.
+/// \param half columns of the tables; 0: nothing turns, and they are not read
+/// \param qkv [rows, num_heads + 2 num_kv_heads, head_dim], contiguous; overlaps none of them
+cudaError_t JoinHeads(Storage storage, const HeadsInMemory& q, const HeadsInMemory& k, const HeadsInMemory& v,
+                      int64_t rows, int64_t num_heads, int64_t num_kv_heads, int64_t head_dim,
+                      const int64_t* positions, const float* cosines, const float* sines, int64_t half,
+                      void* qkv, cudaStream_t stream);
+
 cudaError_t Swiglu(Storage storage, const void* gate_up, int64_t rows, int64_t width, void* out,
                    cudaStream_t stream);
 /// Overwrites gate_up with its gradient.
@@ -102,6 +116,14 @@ cudaError_t EmbeddingBackward(Storage storage, const void* d_x, const int64_t* s
                               const int64_t* sorted_rows, int64_t rows, int64_t width, float* table_gradient,
                               float* partial, cudaStream_t stream);
 
+/// Blocks of both passes over `rows` labels.
+int64_t HeadRowsBlocks(int64_t rows);
+/// See ops::HeadRows; more rows that have a label than `selected` are left out.
+/// \param counts scratch [HeadRowsBlocks(rows)]
+/// \param row_numbers, row_labels [selected], of at most `rows`
+cudaError_t HeadRows(const int32_t* labels, int64_t rows, int64_t selected, int32_t* counts,
+                     int64_t* row_numbers, int64_t* row_labels, cudaStream_t stream);
+
 /// Blocks of the first pass over `size` elements.
 int64_t SumOfSquaresBlocks(int64_t size);
 /// \param partial scratch, fp64 [SumOfSquaresBlocks(size)]
@@ -110,22 +132,22 @@ cudaError_t SumOfSquares(const float* values, int64_t size, double* partial, dou
                          cudaStream_t stream);
 
 /// trainwright::FinishStep on the device.
-/// \param denominators fp64 [terms]
+/// \param inputs fp64: StepInputs, and the denominators of `terms` terms
 /// \param state fp64 [kStepStateFields]
 /// \param term_rows fp64 [kStepTermRows, terms]
 /// \param outputs fp32 [kStepOutputFields]
-cudaError_t FinishStep(const double* sum_of_squares, double step, const double* denominators, int terms,
-                       double max_norm, bool scaled, double* state, double* term_rows, float* outputs,
-                       cudaStream_t stream);
+cudaError_t FinishStep(const double* sum_of_squares, const double* inputs, int terms, double max_norm,
+                       bool scaled, double* state, double* term_rows, float* outputs, cudaStream_t stream);
 
 /// The update of lib/nn/update/bf16_moments.h; results are the CPU's up to rounding, the random bits are its.
 /// \param exp_avg, exp_avg_sq bf16
 /// \param first place of the first element in the flat buffers
-/// \param step, divisor, found_inf scalars; the last two may be null
+/// \param step, divisor, found_inf, rate scalars, the last of them a factor of the learning rate; all but the
+///     first may be null
 cudaError_t AdamWBf16Moments(float* values, const float* gradients, uint16_t* exp_avg, uint16_t* exp_avg_sq,
                              int64_t first, int64_t count, const AdamWHyperparameters& hyperparameters,
                              const float* step, const float* divisor, const float* found_inf,
-                             cudaStream_t stream);
+                             const float* rate, cudaStream_t stream);
 
 /// What both directions of a diagonal scan read: lib/nn/scan/diagonal_scan.h. A thread takes a channel
 /// through a chunk; the states between chunks are a launch of their own between the other two.

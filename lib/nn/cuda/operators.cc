@@ -59,6 +59,25 @@ void Rope(at::Tensor& qkv, const at::Tensor& positions_n, const at::Tensor& cosi
                         backward ? -1.0f : 1.0f, call.stream()));
 }
 
+void JoinHeads(const at::Tensor& q_nhk, const at::Tensor& k_ngk, const at::Tensor& v_ngk,
+               const std::optional<at::Tensor>& positions_n, const std::optional<at::Tensor>& cosines,
+               const std::optional<at::Tensor>& sines, int64_t, at::Tensor& qkv) {
+  const OperatorCall call({qkv, positions_n.value_or(qkv), cosines.value_or(qkv), sines.value_or(qkv)});
+  const int64_t size = q_nhk.size(2), queries = q_nhk.size(1), keys = k_ngk.size(1);
+  TORCH_CHECK(qkv.size(1) == (queries + 2 * keys) * size && v_ngk.sizes() == k_ngk.sizes(),
+              "heads of another shape than their rows");
+  const auto heads = [&](const at::Tensor& part) -> HeadsInMemory {
+    TORCH_CHECK(part.scalar_type() == qkv.scalar_type() && part.stride(2) == 1 && part.size(2) == size &&
+                    part.size(0) == qkv.size(0),
+                "heads are stored as their rows, elements side by side");
+    return {part.const_data_ptr(), part.stride(0), part.stride(1)};
+  };
+  call.Check(cuda::JoinHeads(StorageOf(qkv), heads(q_nhk), heads(k_ngk), heads(v_ngk), qkv.size(0), queries,
+                             keys, size, positions_n ? Longs(*positions_n) : nullptr,
+                             cosines ? Floats(*cosines) : nullptr, sines ? Floats(*sines) : nullptr,
+                             positions_n ? cosines->size(1) : 0, qkv.mutable_data_ptr(), call.stream()));
+}
+
 void Swiglu(const at::Tensor& gate_up, int64_t, at::Tensor& out_nf) {
   const OperatorCall call({gate_up, out_nf});
   call.Check(cuda::Swiglu(StorageOf(gate_up), gate_up.const_data_ptr(), out_nf.size(0), out_nf.size(1),
@@ -103,6 +122,16 @@ void EmbedBackward(const at::Tensor& d_out_nd, const at::Tensor& tokens_n, at::T
                                d_out_nd.size(0), width, Floats(d_table_vd), Floats(partial), call.stream()));
 }
 
+void HeadRows(const at::Tensor& labels_n, at::Tensor& rows_r, at::Tensor& labels_r) {
+  const OperatorCall call({labels_n, rows_r, labels_r});
+  const int64_t rows = labels_n.numel();
+  TORCH_CHECK(labels_r.numel() == rows_r.numel() && rows_r.numel() <= rows);
+  at::Tensor counts = at::empty({HeadRowsBlocks(rows)}, labels_n.options());
+  call.Check(cuda::HeadRows(labels_n.const_data_ptr<int32_t>(), rows, rows_r.numel(),
+                            counts.mutable_data_ptr<int32_t>(), rows_r.mutable_data_ptr<int64_t>(),
+                            labels_r.mutable_data_ptr<int64_t>(), call.stream()));
+}
+
 void SumOfSquares(const at::Tensor& values, at::Tensor& out) {
   const OperatorCall call({values, out});
   at::Tensor partial = at::empty({SumOfSquaresBlocks(values.numel())}, out.options());
@@ -110,23 +139,24 @@ void SumOfSquares(const at::Tensor& values, at::Tensor& out) {
                                 out.mutable_data_ptr<double>(), call.stream()));
 }
 
-void FinishStep(const at::Tensor& sum_of_squares, int64_t step, const at::Tensor& denominators,
-                double max_norm, bool scaled, at::Tensor& state, at::Tensor& term_rows, at::Tensor& outputs) {
-  const OperatorCall call({sum_of_squares, denominators, state, term_rows, outputs});
+void FinishStep(const at::Tensor& sum_of_squares, const at::Tensor& inputs, double max_norm, bool scaled,
+                at::Tensor& state, at::Tensor& term_rows, at::Tensor& outputs) {
+  const OperatorCall call({sum_of_squares, inputs, state, term_rows, outputs});
+  const int64_t terms = inputs.numel() - kStepInputFields;
   TORCH_CHECK(state.numel() == kStepStateFields && outputs.numel() == kStepOutputFields &&
-              term_rows.numel() == kStepTermRows * denominators.numel());
-  call.Check(cuda::FinishStep(sum_of_squares.const_data_ptr<double>(), static_cast<double>(step),
-                              denominators.const_data_ptr<double>(), static_cast<int>(denominators.numel()),
-                              max_norm, scaled, state.mutable_data_ptr<double>(),
+              term_rows.numel() == kStepTermRows * terms);
+  call.Check(cuda::FinishStep(sum_of_squares.const_data_ptr<double>(), inputs.const_data_ptr<double>(),
+                              static_cast<int>(terms), max_norm, scaled, state.mutable_data_ptr<double>(),
                               term_rows.mutable_data_ptr<double>(), Floats(outputs), call.stream()));
 }
 
 void AdamWBf16Moments(at::Tensor& values, const at::Tensor& gradients, at::Tensor& exp_avg,
                       at::Tensor& exp_avg_sq, int64_t first, double learning_rate, double beta1, double beta2,
                       double weight_decay, double epsilon, int64_t key, const at::Tensor& step,
-                      const std::optional<at::Tensor>& divisor, const std::optional<at::Tensor>& found_inf) {
-  const OperatorCall call(
-      {values, gradients, exp_avg, exp_avg_sq, step, divisor.value_or(step), found_inf.value_or(step)});
+                      const std::optional<at::Tensor>& divisor, const std::optional<at::Tensor>& found_inf,
+                      const std::optional<at::Tensor>& rate) {
+  const OperatorCall call({values, gradients, exp_avg, exp_avg_sq, step, divisor.value_or(step),
+                           found_inf.value_or(step), rate.value_or(step)});
   TORCH_CHECK(gradients.numel() == values.numel() && exp_avg.numel() == values.numel() &&
               exp_avg_sq.numel() == values.numel());
   const auto bits = [](at::Tensor& moments) {
@@ -135,7 +165,8 @@ void AdamWBf16Moments(at::Tensor& values, const at::Tensor& gradients, at::Tenso
   call.Check(cuda::AdamWBf16Moments(
       Floats(values), Floats(gradients), bits(exp_avg), bits(exp_avg_sq), first, values.numel(),
       {learning_rate, beta1, beta2, weight_decay, epsilon, static_cast<uint64_t>(key)}, Floats(step),
-      divisor ? Floats(*divisor) : nullptr, found_inf ? Floats(*found_inf) : nullptr, call.stream()));
+      divisor ? Floats(*divisor) : nullptr, found_inf ? Floats(*found_inf) : nullptr,
+      rate ? Floats(*rate) : nullptr, call.stream()));
 }
 
 }  // namespace operators

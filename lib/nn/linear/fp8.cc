@@ -1,6 +1,7 @@
 #include "lib/nn/linear/fp8.h"
 
 #include <ATen/ops/empty.h>
+#include <ATen/ops/empty_like.h>
 
 #include <string>
 
@@ -8,8 +9,22 @@
 #include "lib/base/profile_scope.h"
 #include "lib/nn/fp8_ops.h"
 #include "lib/nn/linear/micro_kernel.h"
+#include "lib/spec/product_rows.h"
 
 namespace trainwright {
+
+namespace {
+
+/// As of product_choices.h. A micro-batch's tokens are rows of its GEMMs, or their depth.
+std::string NameOf(const Fp8Operand& a_mk, const Fp8Operand& b_nk, const at::Tensor& out_mn) {
+  const auto letter = [](Fp8Format format) { return format == Fp8Format::kE4m3 ? "e4m3" : "e5m2"; };
+  return std::string("fp8_product ") + letter(a_mk.format) + "*" + letter(b_nk.format) + "->" +
+         (out_mn.scalar_type() == at::kFloat ? "fp32" : "bf16") + " " +
+         std::to_string(RowsOfProduct(out_mn.size(0))) + "x" +
+         std::to_string(RowsOfProduct(a_mk.codes_lk.size(1))) + "x" + std::to_string(out_mn.size(1));
+}
+
+}  // namespace
 
 Fp8Matrix::Fp8Matrix(const Numerics& numerics, const at::Tensor& x_rc, Fp8Format format)
     : precision_(numerics.code()),
@@ -29,17 +44,27 @@ Fp8Operand Fp8Matrix::Encode(bool columns) const {
   return operand;
 }
 
-void Multiply(const Fp8Operand& a_mk, const Fp8Operand& b_nk, at::Tensor& out_mn, bool accumulate) {
+void Multiply(const Fp8Operand& a_mk, const Fp8Operand& b_nk, at::Tensor& out_mn, bool accumulate,
+              ProductChooser* chooser) {
   const int64_t depth = a_mk.codes_lk.size(1);
   TRAINWRIGHT_CHECK(depth == b_nk.codes_lk.size(1) && out_mn.size(0) == a_mk.codes_lk.size(0) &&
                     out_mn.size(1) == b_nk.codes_lk.size(0));
   // On a CPU the GEMM within counts its operations itself.
   const ProfileScope scope("fp8_product", ProfilePart::kGemm,
                            out_mn.is_cpu() ? 0 : 2 * out_mn.numel() * depth);
-  if (ops::Fp8Product(a_mk.codes_lk, a_mk.scale_2, static_cast<int64_t>(a_mk.format), b_nk.codes_lk,
-                      b_nk.scale_2, static_cast<int64_t>(b_nk.format), accumulate, out_mn)) {
-    return;
+  const auto compute = [&](int64_t candidate, at::Tensor& out) {
+    return ops::Fp8Product(a_mk.codes_lk, a_mk.scale_2, static_cast<int64_t>(a_mk.format), b_nk.codes_lk,
+                           b_nk.scale_2, static_cast<int64_t>(b_nk.format), accumulate, candidate, out);
+  };
+  int64_t candidate = 0;
+  if (chooser != nullptr && out_mn.numel() > 0) {
+    candidate = chooser->CandidateOf(NameOf(a_mk, b_nk, out_mn), out_mn.device(), [&](int64_t tried) {
+      at::Tensor out = at::empty_like(out_mn);
+      return compute(tried, out);
+    });
   }
+  if (compute(candidate, out_mn)) return;
+  if (candidate != 0 && compute(0, out_mn)) return;  // chosen for a shape that is a little larger
   throw Error(ErrorCode::kDevice, "--fp8",
               "cuBLASLt has no fp8 kernel for a GEMM of " + std::to_string(out_mn.size(0)) + " x " +
                   std::to_string(depth) + " x " + std::to_string(out_mn.size(1)),

@@ -18,6 +18,7 @@
 #include <ATen/core/Tensor.h>
 
 #include "lib/nn/linear/fp8_format.h"
+#include "lib/nn/linear/product_chooser.h"
 #include "lib/nn/parameters/gradient_target.h"
 #include "lib/nn/precision.h"
 
@@ -51,8 +52,10 @@ class Fp8Matrix {
 
 /// out = a b^T, or out += a b^T.
 /// \param out_mn rows contiguous, storage type or fp32
+/// \param chooser of the library's kernels; null: its best guess
 /// \throws Error{kDevice} where the device's library has no kernel for it
-void Multiply(const Fp8Operand& a_mk, const Fp8Operand& b_nk, at::Tensor& out_mn, bool accumulate = false);
+void Multiply(const Fp8Operand& a_mk, const Fp8Operand& b_nk, at::Tensor& out_mn, bool accumulate = false,
+              ProductChooser* chooser = nullptr);
 
 /// Most bytes that the operands of a layer's GEMMs take at once beside what the layer holds.
 /// \param rows of a micro-batch

@@ -167,7 +167,8 @@ void Linear::MultiplyForward(const Piece& piece, const at::Tensor& x, at::Tensor
   if (!fp8_) return Matmul(x, weight.t(), columns);
   const Numerics& numerics = parameters_->numerics();
   Multiply(Fp8Matrix(numerics, x, Fp8Format::kE4m3).Rows(),
-           Fp8Matrix(numerics, weight, Fp8Format::kE4m3).Rows(), columns);
+           Fp8Matrix(numerics, weight, Fp8Format::kE4m3).Rows(), columns, /*accumulate=*/false,
+           parameters_->product_chooser());
 }
 
 void Linear::BackwardInFp8(const Piece& piece, const at::Tensor& columns, const at::Tensor& x,
@@ -177,12 +178,12 @@ void Linear::BackwardInFp8(const Piece& piece, const at::Tensor& columns, const 
   if ((*parameters_)[piece.first].trainable) {
     GradientTarget target = parameters_->NextGradient(piece.first, piece.rows, in_);
     Multiply(dy.Columns(), Fp8Matrix(numerics, x, Fp8Format::kE4m3).Columns(), target.gradient,
-             target.accumulate);
+             target.accumulate, parameters_->product_chooser());
   }
   if (!d_x.defined()) return;
   const at::Tensor weight = parameters_->ComputeMatrix(piece.first, piece.rows, in_);
   Multiply(dy.Rows(), Fp8Matrix(numerics, weight, Fp8Format::kE4m3).Columns(), d_x,
-           /*accumulate=*/piece.column != 0);
+           /*accumulate=*/piece.column != 0, parameters_->product_chooser());
 }
 
 void Linear::AddBiasGradients(const Piece& piece, const at::Tensor& dy) const {

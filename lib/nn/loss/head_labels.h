@@ -4,7 +4,6 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
-#include <vector>
 
 namespace trainwright {
 
@@ -15,6 +14,16 @@ struct HeadLabels {
   at::Tensor labels_r;     ///< int64 [R]; negative: none
   at::Tensor weights_r1;   ///< fp32 [R, 1]: what the losses of a row are multiplied by; undefined: 1
 };
+
+/// Of rows that have one.
+/// \param labels_n int64 on the host, negative where there is none
+int64_t CountLabels(const at::Tensor& labels_n);
+
+/// Those that have a label and, up to `rows` of them, the first ones that have none, in their order; selected
+/// where the labels are, without the host.
+/// \param labels_n int32, negative where there is none
+/// \param rows at least as many as have a label, which is `num_labels`
+HeadLabels SelectHeadRows(const at::Tensor& labels_n, int64_t rows, int64_t num_labels);
 
 /// Those that have a label.
 /// \param labels_n int64 on the host, negative where there is none

@@ -69,9 +69,9 @@ void LinearCrossEntropy::PassBackInFp8(const at::Tensor& d_logits_np, const Fp8W
     Fp8Operand of_vocabulary = d_logits.Columns();
     of_vocabulary.codes_lk = of_vocabulary.codes_lk.narrow(0, 0, d_weight.gradient.size(0));
     at::Tensor gradient = d_weight.gradient;
-    Multiply(of_vocabulary, x.Columns(), gradient, d_weight.accumulate);
+    Multiply(of_vocabulary, x.Columns(), gradient, d_weight.accumulate, chooser_);
   }
-  Multiply(d_logits.Rows(), weights.of_d_hidden, d_x_nd);
+  Multiply(d_logits.Rows(), weights.of_d_hidden, d_x_nd, /*accumulate=*/false, chooser_);
 }
 
 LossSum LinearCrossEntropy::Run(const at::Tensor& hidden_nd, const at::Tensor& weight_vd,
@@ -104,7 +104,7 @@ LossSum LinearCrossEntropy::Run(const at::Tensor& hidden_nd, const at::Tensor& w
     std::optional<Fp8Matrix> x_in_fp8;
     if (fp8) {
       x_in_fp8.emplace(numerics_, x, Fp8Format::kE4m3);
-      Multiply(x_in_fp8->Rows(), fp8->of_logits, logits);
+      Multiply(x_in_fp8->Rows(), fp8->of_logits, logits, /*accumulate=*/false, chooser_);
     } else {
       Matmul(x, weight_pd.t(), logits);
     }

@@ -28,6 +28,7 @@
 namespace trainwright {
 
 class Fp8Matrix;
+class ProductChooser;
 
 /// Sums over labels, softmax in fp32, summed in fp64. The training objective is the sum of the three losses.
 struct LossSum {
@@ -57,6 +58,10 @@ class LinearCrossEntropy {
                            const LossTerms& terms, const GradientScale& scale, at::Tensor& d_hidden_nd,
                            GradientTarget d_weight);
 
+  /// \param chooser of the kernels of GEMMs in fp8, outlives this; null, as at first: the library's best
+  /// guesses
+  void set_product_chooser(ProductChooser* chooser) { chooser_ = chooser; }
+
   /// Memory of the slices and of padded weights, grown to the largest so far.
   int64_t workspace_bytes() const {
     return rows_.bytes() + logits_.bytes() + d_rows_.bytes() + padded_weight_.bytes();
@@ -80,6 +85,7 @@ class LinearCrossEntropy {
                          const GradientTarget& d_weight);
 
   Numerics numerics_;
+  ProductChooser* chooser_ = nullptr;
   Buffer rows_, logits_, d_rows_, padded_weight_;
 };
 

@@ -33,11 +33,11 @@ __global__ void __launch_bounds__(kThreads)
   if (threadIdx.x == 0) *out = sum;
 }
 
-__global__ void FinishStepKernel(const double* sum_of_squares, double step, const double* denominators,
-                                 int terms, double max_norm, bool scaled, StepState* state, double* term_rows,
+__global__ void FinishStepKernel(const double* sum_of_squares, const double* inputs, int terms,
+                                 double max_norm, bool scaled, StepState* state, double* term_rows,
                                  StepOutputs* outputs) {
-  trainwright::FinishStep(*sum_of_squares, step, denominators, terms, max_norm, scaled, state, term_rows,
-                          outputs);
+  trainwright::FinishStep(*sum_of_squares, *reinterpret_cast<const StepInputs*>(inputs),
+                          inputs + kStepInputFields, terms, max_norm, scaled, state, term_rows, outputs);
 }
 
 }  // namespace
@@ -57,10 +57,9 @@ cudaError_t SumOfSquares(const float* values, int64_t size, double* partial, dou
   return Launch(AddUpKernel, 1, kThreads, stream, partial, blocks, out);
 }
 
-cudaError_t FinishStep(const double* sum_of_squares, double step, const double* denominators, int terms,
-                       double max_norm, bool scaled, double* state, double* term_rows, float* outputs,
-                       cudaStream_t stream) {
-  return Launch(FinishStepKernel, 1, 1, stream, sum_of_squares, step, denominators, terms, max_norm, scaled,
+cudaError_t FinishStep(const double* sum_of_squares, const double* inputs, int terms, double max_norm,
+                       bool scaled, double* state, double* term_rows, float* outputs, cudaStream_t stream) {
+  return Launch(FinishStepKernel, 1, 1, stream, sum_of_squares, inputs, terms, max_norm, scaled,
                 reinterpret_cast<StepState*>(state), term_rows, reinterpret_cast<StepOutputs*>(outputs));
 }
 

@@ -49,11 +49,20 @@ inline constexpr int kStepStateFields = sizeof(StepState) / sizeof(double);
 /// finished step the sums and what they are divided by.
 inline constexpr int kStepTermRows = 3;
 
+/// What the host gives a step, so that the kernels of all steps are the same. The fp64 tensor that brings it
+/// to the device holds these numbers, and after them the denominators of the terms of the loss.
+struct StepInputs {
+  double step;           ///< its number, from 1
+  double learning_rate;  ///< of its update
+};
+inline constexpr int kStepInputFields = sizeof(StepInputs) / sizeof(double);
+
 /// What the optimizer reads: fp32, as torch's fused AdamW wants them.
 struct StepOutputs {
   float gradient_divisor;  ///< loss scale over clip factor
   float found_inf;         ///< 1: change nothing
   float update;            ///< number of this update, from 1
+  float learning_rate;     ///< StepInputs', rounded
 };
 inline constexpr int kStepOutputFields = sizeof(StepOutputs) / sizeof(float);
 
@@ -68,14 +77,15 @@ TRAINWRIGHT_HOST_DEVICE inline double WorstMean(const double* sums, const double
   return worst;
 }
 
-/// Ends step `step`. After a bad step nothing changes any more: the weights stay those before it.
+/// Ends a step. After a bad step nothing changes any more: the weights stay those before it.
 /// \param sum_of_squares of the scaled gradients
 /// \param denominators of the terms of the loss
 /// \param scaled whether the loss scale is dynamic (fp16)
 /// \param term_rows see kStepTermRows
-TRAINWRIGHT_HOST_DEVICE inline void FinishStep(double sum_of_squares, double step, const double* denominators,
-                                               int terms, double max_norm, bool scaled, StepState* state,
-                                               double* term_rows, StepOutputs* outputs) {
+TRAINWRIGHT_HOST_DEVICE inline void FinishStep(double sum_of_squares, const StepInputs& inputs,
+                                               const double* denominators, int terms, double max_norm,
+                                               bool scaled, StepState* state, double* term_rows,
+                                               StepOutputs* outputs) {
   const double scale = state->loss_scale, norm = sqrt(sum_of_squares) / scale;
   const double loss = WorstMean(term_rows, denominators, terms);
   const bool finite = norm - norm == 0 && loss - loss == 0;
@@ -88,7 +98,7 @@ TRAINWRIGHT_HOST_DEVICE inline void FinishStep(double sum_of_squares, double ste
   state->last_loss_scale = scale;
   const bool stopped = state->bad_step != 0;
   if (!finite && !stopped && (!scaled || scale <= 1)) {
-    state->bad_step = step;
+    state->bad_step = inputs.step;
     state->bad_loss_nats = loss;
     state->bad_grad_norm = norm;
   }
@@ -101,6 +111,7 @@ TRAINWRIGHT_HOST_DEVICE inline void FinishStep(double sum_of_squares, double ste
   outputs->gradient_divisor = apply ? static_cast<float>(scale / ClipFactor(norm, max_norm)) : 1.0f;
   outputs->found_inf = apply ? 0.0f : 1.0f;
   outputs->update = static_cast<float>(state->updates);
+  outputs->learning_rate = static_cast<float>(inputs.learning_rate);
 }
 
 }  // namespace trainwright

@@ -1,0 +1,52 @@
+#include "lib/optim/update_graph.h"
+
+#include <chrono>
+#include <exception>
+#include <utility>
+
+#include "lib/base/elapsed.h"
+#include "lib/base/error.h"
+#include "lib/base/log.h"
+#include "lib/base/profile_scope.h"
+#include "lib/device/torch_words.h"
+
+namespace trainwright {
+
+UpdateGraph::UpdateGraph(std::unique_ptr<GraphRecorder> recorder, bool required, std::function<bool()> wanted)
+    : recorder_(std::move(recorder)), required_(required), wanted_(std::move(wanted)) {
+  TRAINWRIGHT_CHECK(recorder_ != nullptr);
+}
+
+bool UpdateGraph::Record(const std::function<void()>& update) {
+  const ProfileScope scope("record_graph", ProfilePart::kOther);
+  const auto start = std::chrono::steady_clock::now();
+  try {
+    const ProfiledThread of_the_graph(nullptr);  // the host does none of it
+    graph_ = recorder_->Record(update);
+    ++counts_.recorded;
+  } catch (const std::exception& exception) {
+    if (required_) RefuseUnrecorded("the update of a step", exception);
+    counts_.off = WordsOf(exception);
+    LogWarning("--compile auto: the update of a step cannot be recorded: " + counts_.off +
+               "; going on kernel by kernel");
+  }
+  counts_.record_s += SecondsSince(start);
+  return graph_ != nullptr;
+}
+
+void UpdateGraph::Run(const UpdateKind& kind, const std::function<void()>& update) {
+  const bool again = last_ == kind;
+  if (!again) graph_.reset();
+  last_ = kind;
+  const bool may_record = again && counts_.off.empty() && (!wanted_ || wanted_());
+  const bool repeats = graph_ != nullptr || (may_record && Record(update));
+  if (!repeats) {
+    ++counts_.queued;
+    return update();
+  }
+  const ProfileScope scope("launch_graph", ProfilePart::kOptimizer);
+  graph_->Launch();
+  ++counts_.launched;
+}
+
+}  // namespace trainwright
