@@ -81,6 +81,20 @@ CharacterMap::Match CharacterMap::Find(std::string_view text) const {
   return match;
 }
 
+bool CharacterMap::MayBegin(std::string_view text) const {
+  if (units_.empty()) return false;
+  uint32_t at = units_[0].offset();
+  for (const char letter : text) {
+    const auto byte = static_cast<uint8_t>(letter);
+    at ^= byte;
+    const Unit unit = units_[at];
+    if (!unit.bears(byte)) return false;
+    if (unit.has_leaf()) return true;
+    at ^= unit.offset();
+  }
+  return true;
+}
+
 int CharacterMap::AsciiOf(uint8_t character) const {
   if (units_.empty()) return character;
   const uint32_t at = units_[0].offset() ^ character;

@@ -35,6 +35,9 @@ class CharacterMap {
   /// The longest rule that `text` begins with, of the 32 shortest.
   Match Find(std::string_view text) const;
 
+  /// Whether a rule begins with `text`, or `text` with a rule.
+  bool MayBegin(std::string_view text) const;
+
   /// What becomes of an ASCII character that another one follows, or nothing: itself or one other, or -1 where
   /// that takes Find.
   int AsciiOf(uint8_t character) const;

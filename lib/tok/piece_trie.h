@@ -42,6 +42,19 @@ class PieceTrie {
     }
   }
 
+  /// Whether an entry begins with `text`, or `text` with an entry.
+  bool MayBegin(std::string_view text) const {
+    uint32_t base = nodes_[0].base();
+    for (const char letter : text) {
+      const auto byte = static_cast<uint8_t>(letter);
+      const Node node = nodes_[base ^ byte];
+      if (node.label() != byte) return false;
+      if (node.id != kNone) return true;
+      base = node.base();
+    }
+    return true;
+  }
+
  private:
   static constexpr uint32_t kFree = 0x100;  // a label that no byte is
   struct Node {

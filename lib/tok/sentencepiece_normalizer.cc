@@ -13,6 +13,7 @@ namespace {
 
 constexpr std::string_view kSpaceMark = "\xE2\x96\x81", kReplacement = "\xEF\xBF\xBD";
 constexpr int kMaxUserDefinedMatches = 64;
+constexpr uint32_t kWideCharacters = 1 << 16;
 
 PieceTrie UserDefinedPieces(const SentencePieceModel& model) {
   std::vector<PieceTrie::Entry> entries;
@@ -48,6 +49,18 @@ SentencePieceNormalizer::SentencePieceNormalizer(const SentencePieceModel& model
       plain_[static_cast<uint8_t>(piece.text[0])] = kOther;
     }
   }
+  wide_plain_.resize(kWideCharacters);
+  for (uint32_t code_point = 0x80; code_point < kWideCharacters; ++code_point) {
+    wide_plain_[code_point] = IsPlain(code_point);
+  }
+}
+
+/// Whether a character that is not ASCII stays as it is, whatever comes after.
+bool SentencePieceNormalizer::IsPlain(uint32_t code_point) const {
+  std::string character;
+  AppendUtf8(code_point, &character);
+  if (FindInvalidUtf8(character) != std::string_view::npos || character == kSpaceMark) return false;
+  return !map_.MayBegin(character) && !user_defined_.MayBegin(character);
 }
 
 void SentencePieceNormalizer::Normalize(std::string_view text, bool mark, std::string* out) const {
@@ -69,6 +82,13 @@ void SentencePieceNormalizer::Normalize(std::string_view text, bool mark, std::s
     if (plain_end > at) {
       AppendPlain(text.substr(at, plain_end - at), &after_space, out);
       at = plain_end;
+      continue;
+    }
+    const size_t wide_end = WidePlainEnd(text, at);
+    if (wide_end > at) {
+      out->append(text.substr(at, wide_end - at));
+      after_space = false;
+      at = wide_end;
       continue;
     }
     const Prefix prefix = PrefixAt(text.substr(at));
@@ -104,6 +124,18 @@ size_t SentencePieceNormalizer::PlainEnd(std::string_view text, size_t begin) co
   while (end < text.size() && plain_[static_cast<uint8_t>(text[end])] != kOther) ++end;
   const bool before_other = end < text.size() && static_cast<uint8_t>(text[end]) >= 0x80;
   return before_other && end > begin ? end - 1 : end;
+}
+
+/// The end of the characters from `begin` on that are not ASCII and stay whatever comes after.
+size_t SentencePieceNormalizer::WidePlainEnd(std::string_view text, size_t begin) const {
+  size_t end = begin;
+  while (end < text.size() && static_cast<uint8_t>(text[end]) >= 0x80) {
+    const Utf8Character character = DecodeUtf8(text.substr(end));
+    if (character.size_bytes == 0 || character.code_point >= kWideCharacters) break;
+    if (!wide_plain_[character.code_point]) break;
+    end += character.size_bytes;
+  }
+  return end;
 }
 
 void SentencePieceNormalizer::AppendPlain(std::string_view text, bool* after_space, std::string* out) const {

@@ -18,6 +18,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "lib/tok/character_map.h"
 #include "lib/tok/piece_trie.h"
@@ -42,14 +43,17 @@ class SentencePieceNormalizer {
     size_t size_bytes = 0;
   };
   Prefix PrefixAt(std::string_view text) const;
+  bool IsPlain(uint32_t code_point) const;
   size_t PlainEnd(std::string_view text, size_t begin) const;
+  size_t WidePlainEnd(std::string_view text, size_t begin) const;
   void AppendPlain(std::string_view text, bool* after_space, std::string* out) const;
   void AppendPrefix(const Prefix& prefix, bool* after_space, std::string* out) const;
 
   CharacterMap map_;
   PieceTrie user_defined_;
   std::array<uint8_t, 256>
-      plain_{};  // what an ASCII character becomes wherever it is not before another kind
+      plain_{};                   // what an ASCII character becomes where another one, or nothing, follows
+  std::vector<bool> wide_plain_;  // by code point below 2^16, whether another stays, whatever follows
   bool removes_spaces_, escapes_spaces_, has_mark_, mark_at_end_;
 };
 

@@ -1,10 +1,10 @@
 // Times Tokenizer::Encode on documents in memory.
 //
-// usage: encode_speed TOKENIZER DOCUMENTS [PASSES [THREADS]]
+// usage: encode_speed TOKENIZER DOCUMENTS [PASSES [THREADS | --ids FILE]]
 //
 // DOCUMENTS holds documents with a zero byte behind each. Prints one JSON object: seconds of each pass over
 // them by one tokenizer object (the first is cold: nothing is remembered), bytes, tokens, and the SHA-256 of
-// the ids.
+// the ids. --ids writes them to FILE, 4 bytes each, with ffffffff behind each document.
 //
 // On one thread, the CPU time of the calls is counted. On several, which take documents in turn, the wall
 // time of the pass is, and the CPU time of them all; "spin_scaling" is what these threads reach, as a
@@ -13,9 +13,11 @@
 #include <atomic>
 #include <chrono>
 #include <ctime>
+#include <fstream>
 #include <iostream>
 #include <nlohmann/json.hpp>
 #include <span>
+#include <string_view>
 #include <thread>
 
 #include "lib/base/checksum.h"
@@ -101,14 +103,16 @@ int main(int argc, char** argv) {
     const int passes = argc > 3 ? std::stoi(argv[3]) : 3;
     nlohmann::ordered_json report = {{"load_s", load_s}};
     const std::vector<std::string_view> documents = DocumentsOf(text);
-    const int threads = argc > 4 ? std::stoi(argv[4]) : 1;
+    const bool writes_ids = argc > 5 && std::string_view(argv[4]) == "--ids";
+    const bool on_threads = argc > 4 && !writes_ids;
+    const int threads = on_threads ? std::stoi(argv[4]) : 1;
     uint64_t bytes = 0;
     for (const std::string_view document : documents) bytes += document.size();
     report.update({{"documents", documents.size()}, {"bytes", bytes}});
-    if (argc > 4) TimeThreads(*tokenizer, documents, passes, threads, &report);
+    if (on_threads) TimeThreads(*tokenizer, documents, passes, threads, &report);
     std::vector<uint32_t> ids, all;
     std::vector<size_t> ends;
-    for (int pass = 0; pass < passes && argc <= 4; ++pass) {
+    for (int pass = 0; pass < passes && !on_threads; ++pass) {
       double seconds = 0;
       all.clear();
       for (size_t begin = 0; begin < documents.size(); begin += kTimedTogether) {
@@ -133,6 +137,7 @@ int main(int argc, char** argv) {
       if (pass == 0) {
         const ByteSpan raw(reinterpret_cast<const uint8_t*>(all.data()), all.size() * sizeof(uint32_t));
         report.update({{"tokens", all.size() - documents.size()}, {"sha256", HexEncode(Sha256Of(raw))}});
+        if (writes_ids) std::ofstream(argv[5], std::ios::binary) << AsText(raw);
       }
       report["cpu_s"].push_back(seconds);
     }

@@ -246,6 +246,12 @@ TEST(SentencePieceUnigramTest, RefusesModelsThatTheLibraryRefusesByName) {
       {"\"a\" is there twice", {{"a", -1, PieceType::kNormal}, {"a", -2, PieceType::kUserDefined}}},
       {"no piece is a text", {}},
   };
+  SentencePieceModel without_unknown = EmptyModel(), without_bytes = EmptyModel();
+  without_unknown.pieces[0] = {"a", -1, PieceType::kNormal};
+  without_bytes.pieces.push_back({"a", -1, PieceType::kNormal});
+  without_bytes.byte_fallback = true;
+  EXPECT_EQ(test::CodeOf([&] { SentencePieceUnigram(without_unknown, "m"); }), ErrorCode::kBadInput);
+  EXPECT_EQ(test::CodeOf([&] { SentencePieceUnigram(without_bytes, "m"); }), ErrorCode::kBadInput);
   for (const auto& test_case : cases) {
     SentencePieceModel model = EmptyModel();
     model.pieces.insert(model.pieces.end(), test_case.pieces.begin(), test_case.pieces.end());
