@@ -20,7 +20,8 @@ namespace trainwright {
 
 class CharacterCuts {
  public:
-  /// \param keeps_unknown_together whether nothing is cut between two unknown characters that become one <unk>
+  /// \param keeps_unknown_together whether nothing is cut between two unknown characters that become one
+  /// <unk>
   explicit CharacterCuts(const SentencePieceModel& model, bool keeps_unknown_together = true);
 
   bool MayCut(uint32_t left, uint32_t right) const {

@@ -10,7 +10,8 @@ namespace {
 constexpr int kMaxMatches = 32;
 constexpr size_t kBlockBytes = 1024;
 
-/// By place, whether what is there, up to the next zero byte, is valid UTF-8. \param text ends with a zero byte
+/// By place, whether what is there, up to the next zero byte, is valid UTF-8.
+/// \param text ends with a zero byte
 std::vector<bool> ValidTails(std::string_view text) {
   std::vector<bool> valid(text.size());
   for (size_t at = text.size(); at-- > 0;) {
@@ -81,18 +82,54 @@ CharacterMap::Match CharacterMap::Find(std::string_view text) const {
   return match;
 }
 
-bool CharacterMap::MayBegin(std::string_view text) const {
-  if (units_.empty()) return false;
+bool CharacterMap::Step(uint8_t byte, uint32_t* at) const {
+  const Unit unit = units_[*at ^ byte];
+  if (!unit.bears(byte)) return false;
+  *at ^= byte ^ unit.offset();
+  return true;
+}
+
+CharacterMap::Rules CharacterMap::RulesFrom(std::string_view text) const {
+  if (units_.empty()) return Rules::kNone;
   uint32_t at = units_[0].offset();
   for (const char letter : text) {
     const auto byte = static_cast<uint8_t>(letter);
-    at ^= byte;
-    const Unit unit = units_[at];
-    if (!unit.bears(byte)) return false;
-    if (unit.has_leaf()) return true;
-    at ^= unit.offset();
+    const bool ends = units_[at ^ byte].has_leaf();
+    if (!Step(byte, &at)) return Rules::kNone;
+    if (ends) return Rules::kItself;
   }
-  return true;
+  return Rules::kLonger;
+}
+
+bool CharacterMap::AddNext(std::string_view text, NextCharacters* next) const {
+  uint32_t children = units_[0].offset();
+  for (const char letter : text) Step(static_cast<uint8_t>(letter), &children);
+  const auto visit = [&](uint32_t first, uint32_t last, uint32_t from, auto&& reach) {
+    for (uint32_t byte = first; byte <= last; ++byte) {
+      if (next->steps_left == 0) return false;
+      --next->steps_left;
+      uint32_t at = from;
+      const bool ends = units_[from ^ byte].has_leaf();
+      if (Step(static_cast<uint8_t>(byte), &at) && !reach(byte, at, ends)) return false;
+    }
+    return true;
+  };
+  // A byte from 0x80 to 0xC1 begins no character. A rule that ends within one is as bad as one beyond 2^16.
+  return visit(0, 0xFF, children, [&](uint32_t lead, uint32_t after_lead, bool ends_in_lead) {
+    if (lead >= 0x80 && lead < 0xC2) return true;
+    if (lead < 0x80 || lead >= 0xF0 || ends_in_lead) return false;
+    return visit(0x80, 0xBF, after_lead, [&](uint32_t second, uint32_t after_second, bool ends_in_second) {
+      if (lead < 0xE0) {
+        next->below_2_16[(lead & 0x1F) << 6 | (second & 0x3F)] = true;
+        return true;
+      }
+      if (ends_in_second) return false;
+      return visit(0x80, 0xBF, after_second, [&](uint32_t third, uint32_t, bool) {
+        next->below_2_16[(lead & 0xF) << 12 | (second & 0x3F) << 6 | (third & 0x3F)] = true;
+        return true;
+      });
+    });
+  });
 }
 
 int CharacterMap::AsciiOf(uint8_t character) const {

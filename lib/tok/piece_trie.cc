@@ -45,6 +45,7 @@ class PieceTrie::Builder {
   };
   struct Block {
     std::bitset<kBlock> taken, bases;
+    size_t taken_count = 0;
   };
 
   void AddChildren(Part part, std::vector<Part>* parts) {
@@ -77,7 +78,7 @@ class PieceTrie::Builder {
     for (size_t block = blocks_.size() > kOpenBlocks ? blocks_.size() - kOpenBlocks : 0;; ++block) {
       if (block == blocks_.size()) AddBlock();
       Block& room = blocks_[block];
-      if (room.taken.count() + labels.size() > kBlock) continue;
+      if (room.taken_count + labels.size() > kBlock) continue;
       for (uint32_t first = 0; first < kBlock; ++first) {
         const uint32_t base = first ^ labels[0];
         if (room.taken[first] || room.bases[base]) continue;
@@ -91,7 +92,11 @@ class PieceTrie::Builder {
     }
   }
 
-  void Take(uint32_t node) { blocks_[node / kBlock].taken[node % kBlock] = true; }
+  void Take(uint32_t node) {
+    Block& block = blocks_[node / kBlock];
+    block.taken[node % kBlock] = true;
+    ++block.taken_count;
+  }
 
   void AddBlock() {
     if (nodes_.size() + kBlock > kMaxNodes) {

@@ -1,7 +1,7 @@
 /// Texts, and the numbers they stand for, by their bytes: finds all that a text begins with in one walk.
 ///
-/// A double array: the child of a node by byte b is the node at base XOR b, if that node bears b. A step is one
-/// load of eight bytes. Immutable after construction and thread-safe.
+/// A double array: the child of a node by byte b is the node at base XOR b, if that node bears b. A step is
+/// one load of eight bytes. Immutable after construction and thread-safe.
 /// \source Aoe, "An efficient digital search algorithm by using a double-array structure", IEEE TSE 15 (1989)
 #pragma once
 

@@ -14,6 +14,7 @@ namespace {
 constexpr std::string_view kSpaceMark = "\xE2\x96\x81", kReplacement = "\xEF\xBF\xBD";
 constexpr int kMaxUserDefinedMatches = 64;
 constexpr uint32_t kWideCharacters = 1 << 16;
+constexpr size_t kMostSteps = 8 << 20;
 
 PieceTrie UserDefinedPieces(const SentencePieceModel& model) {
   std::vector<PieceTrie::Entry> entries;
@@ -39,28 +40,37 @@ SentencePieceNormalizer::SentencePieceNormalizer(const SentencePieceModel& model
     throw Error(ErrorCode::kBadInput, name, "is a damaged SentencePiece model: " + problem, "",
                 kTokenizerHint);
   }
+  ReadPlain(model);
+}
+
+/// What becomes of most characters, without a look at the trees.
+void SentencePieceNormalizer::ReadPlain(const SentencePieceModel& model) {
   plain_.fill(kOther);
-  for (uint8_t character = 0; character < 0x80; ++character) {
-    const int becomes = map_.AsciiOf(character);
-    if (becomes >= 0) plain_[character] = static_cast<uint8_t>(becomes);
+  kinds_.resize(kWideCharacters);
+  CharacterMap::NextCharacters next{std::vector<bool>(kWideCharacters), kMostSteps};
+  using Rules = CharacterMap::Rules;
+  for (uint32_t code_point = 0; code_point < kWideCharacters; ++code_point) {
+    std::string character;
+    AppendUtf8(code_point, &character);
+    const int becomes = code_point < 0x80 ? map_.AsciiOf(static_cast<uint8_t>(code_point)) : 0;
+    if (becomes < 0 || FindInvalidUtf8(character) != std::string_view::npos) continue;
+    const Rules rules = map_.RulesFrom(character);
+    const bool is_known = code_point < 0x80 || (rules != Rules::kItself && character != kSpaceMark);
+    if (!is_known || (rules != Rules::kNone && !map_.AddNext(character, &next))) continue;
+    if (code_point < 0x80) {
+      plain_[code_point] = static_cast<uint8_t>(becomes);
+    } else if (!user_defined_.MayBegin(character)) {
+      kinds_[code_point] = rules == Rules::kNone ? kStays : kStaysUnlessJoined;
+    }
+  }
+  for (uint32_t code_point = 0; code_point < kWideCharacters; ++code_point) {
+    if (next.below_2_16[code_point]) kinds_[code_point] |= kJoins;
   }
   for (const SentencePieceModel::Piece& piece : model.pieces) {
     if (piece.type == SentencePieceModel::PieceType::kUserDefined && !piece.text.empty()) {
       plain_[static_cast<uint8_t>(piece.text[0])] = kOther;
     }
   }
-  wide_plain_.resize(kWideCharacters);
-  for (uint32_t code_point = 0x80; code_point < kWideCharacters; ++code_point) {
-    wide_plain_[code_point] = IsPlain(code_point);
-  }
-}
-
-/// Whether a character that is not ASCII stays as it is, whatever comes after.
-bool SentencePieceNormalizer::IsPlain(uint32_t code_point) const {
-  std::string character;
-  AppendUtf8(code_point, &character);
-  if (FindInvalidUtf8(character) != std::string_view::npos || character == kSpaceMark) return false;
-  return !map_.MayBegin(character) && !user_defined_.MayBegin(character);
 }
 
 void SentencePieceNormalizer::Normalize(std::string_view text, bool mark, std::string* out) const {
@@ -117,23 +127,32 @@ SentencePieceNormalizer::Prefix SentencePieceNormalizer::PrefixAt(std::string_vi
   return {text.substr(0, size), size};
 }
 
-/// The end of what AppendPlain may take from `begin` on: of the last character before another kind, it may
-/// not, since a rule may join the two.
+/// Whether a rule may join what is at `at` to the character before.
+bool SentencePieceNormalizer::MayJoin(std::string_view text, size_t at) const {
+  if (at == text.size() || static_cast<uint8_t>(text[at]) < 0x80) return false;
+  const Utf8Character next = DecodeUtf8(text.substr(at));
+  if (next.size_bytes == 0 || next.code_point >= kWideCharacters) return true;
+  return (kinds_[next.code_point] & kJoins) != 0;
+}
+
+/// The end of what AppendPlain may take from `begin` on.
 size_t SentencePieceNormalizer::PlainEnd(std::string_view text, size_t begin) const {
   size_t end = begin;
   while (end < text.size() && plain_[static_cast<uint8_t>(text[end])] != kOther) ++end;
-  const bool before_other = end < text.size() && static_cast<uint8_t>(text[end]) >= 0x80;
-  return before_other && end > begin ? end - 1 : end;
+  return end > begin && MayJoin(text, end) ? end - 1 : end;
 }
 
-/// The end of the characters from `begin` on that are not ASCII and stay whatever comes after.
+/// The end of the characters from `begin` on that are not ASCII and stay.
 size_t SentencePieceNormalizer::WidePlainEnd(std::string_view text, size_t begin) const {
   size_t end = begin;
   while (end < text.size() && static_cast<uint8_t>(text[end]) >= 0x80) {
     const Utf8Character character = DecodeUtf8(text.substr(end));
     if (character.size_bytes == 0 || character.code_point >= kWideCharacters) break;
-    if (!wide_plain_[character.code_point]) break;
-    end += character.size_bytes;
+    const uint8_t kind = kinds_[character.code_point];
+    const size_t after = end + character.size_bytes;
+    const bool stays = (kind & kStays) != 0 || ((kind & kStaysUnlessJoined) != 0 && !MayJoin(text, after));
+    if (!stays) break;
+    end = after;
   }
   return end;
 }

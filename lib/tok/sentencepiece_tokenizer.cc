@@ -113,8 +113,8 @@ std::unique_ptr<Tokenizer> SentencePieceTokenizer::MakeReference() const {
   return std::make_unique<SentencePieceTokenizer>(identity_.model, "tokenizer", Encoder::kLibrary);
 }
 
-/// The sum that the encoders of a unigram model make greatest. An unknown character is the first of its bytes,
-/// or <unk>, alone or for a run.
+/// The sum that the encoders of a unigram model make greatest. An unknown character is the first of its
+/// bytes, or <unk>, alone or for a run.
 double SentencePieceTokenizer::ScoreOf(std::span<const uint32_t> ids) const {
   using PieceType = SentencePieceModel::PieceType;
   double sum = 0;

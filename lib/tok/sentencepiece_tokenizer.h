@@ -1,11 +1,11 @@
 /// SentencePiece models (.model), with the ids of SentencePieceProcessor::Encode for the whole document.
 ///
 /// Unigram models are encoded by sentencepiece_unigram.h with the ids of version 0.2.3, whatever version is
-/// installed; BPE models by sentencepiece_bpe.h; either after sentencepiece_normalizer.h where the text does not
-/// stay as it is. libsentencepiece, which needs some 100 bytes of memory per byte of text, encodes for models of
-/// words and of characters, and for the few BPE models that sentencepiece_bpe.h does not take. Invalid UTF-8
-/// becomes one U+FFFD per bad byte, as the library does. Literal U+2581 in the text is a space to the library,
-/// so Decode gives a space.
+/// installed; BPE models by sentencepiece_bpe.h; either after sentencepiece_normalizer.h where the text does
+/// not stay as it is. libsentencepiece, which needs some 100 bytes of memory per byte of text, encodes for
+/// models of words and of characters, and for the few BPE models that sentencepiece_bpe.h does not take.
+/// Invalid UTF-8 becomes one U+FFFD per bad byte, as the library does. Literal U+2581 in the text is a space
+/// to the library, so Decode gives a space.
 #pragma once
 
 #include <memory>

@@ -185,7 +185,8 @@ size_t SentencePieceUnigram::UnitEnd(std::string_view text, size_t begin) const 
   return text.size();
 }
 
-/// Appends what is remembered of a unit. \returns false where the sum is too large for it
+/// Appends what is remembered of a unit.
+/// \returns false where the sum is too large for it
 bool SentencePieceUnigram::TakeUnit(uint32_t* unit_ids, size_t count, Progress* progress) const {
   const uint32_t step = unit_ids[0] >> kStepBits;
   float score = progress->score;

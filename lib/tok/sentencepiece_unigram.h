@@ -11,24 +11,24 @@
 /// fallback, else <unk>, once for a run of such. A user-defined piece of n bytes has a score of 0.1 (n - 1),
 /// unused pieces are none.
 ///
-/// Stretches. At a place that nothing reaches across all ways meet, so what is before is decided, and only its
-/// sum is carried on: memory is that of the longest stretch without one. Time is linear in the text, times the
-/// longest piece.
+/// Stretches. At a place that nothing reaches across all ways meet, so what is before is decided, and only
+/// its sum is carried on: memory is that of the longest stretch without one. Time is linear in the text,
+/// times the longest piece.
 ///
 /// Units. Where no piece holds two neighbouring characters (character_cuts.h) nothing reaches across whatever
 /// the text, and what lies between is remembered in a memo of at most kMemoBytes. Which way through a unit is
-/// the best depends on the sum S at its beginning, by rounding alone. The library's sum of a way of k pieces is
-/// off by at most k h, if h is the most by which one addition is off: half the distance of floats of that
-/// size. So the way that is best in exact arithmetic is the library's, too, and no other ties with it there, if
-/// it is better than any other whole way by more than 2 n h, where n is the number of characters, the most
+/// the best depends on the sum S at its beginning, by rounding alone. The library's sum of a way of k pieces
+/// is off by at most k h, if h is the most by which one addition is off: half the distance of floats of that
+/// size. So the way that is best in exact arithmetic is the library's, too, and no other ties with it there,
+/// if it is better than any other whole way by more than 2 n h, where n is the number of characters, the most
 /// pieces that a way can have. (The library's sum at a place is the greatest of the sums of the ways to it,
-/// since rounding keeps order; so a way whose sum is the single greatest at the unit's end has the greatest, and
-/// the single one, at each place that it passes, too, or another way would end as high.) By how much the best
-/// way is better is found in double, whose own rounding is allowed for, when a unit is new; what is remembered
-/// is the way and the greatest |S|, of seven steps, for which that is enough. At another S, the unit is decided
-/// again as the library does. S is carried on by adding the scores of the pieces in float, as the library does.
-/// A unit is remembered only where no sum within it can differ from S by more than 1,000, so that none is
-/// reset. Ids do not depend on what is in the memo.
+/// since rounding keeps order; so a way whose sum is the single greatest at the unit's end has the greatest,
+/// and the single one, at each place that it passes, too, or another way would end as high.) By how much the
+/// best way is better is found in double, whose own rounding is allowed for, when a unit is new; what is
+/// remembered is the way and the greatest |S|, of seven steps, for which that is enough. At another S, the
+/// unit is decided again as the library does. S is carried on by adding the scores of the pieces in float, as
+/// the library does. A unit is remembered only where no sum within it can differ from S by more than 1,000,
+/// so that none is reset. Ids do not depend on what is in the memo.
 /// \source unigram_model.cc and sentencepiece_processor.cc of google/sentencepiece v0.2.3
 #pragma once
 
@@ -51,12 +51,12 @@ class SentencePieceUnigram {
   static constexpr size_t kMemoBytes = 64 << 20;
 
   /// \param name of the model, for messages
-  /// \throws Error{kBadInput} for what the library refuses, too: a score that is no finite number, a piece that
-  ///     is empty, of 8,000 bytes or more, with a NUL, or there twice; no pieces of text, or none for what no
-  ///     piece is
+  /// \throws Error{kBadInput} for what the library refuses, too: a score that is no finite number, a piece
+  ///     that is empty, of 8,000 bytes or more, with a NUL, or there twice; no pieces of text, or none for
+  ///     what no piece is
   SentencePieceUnigram(const SentencePieceModel& model, const std::string& name);
 
-  /// The best way to the place where it stands in `places`, of those that were found so far.
+  /// The best way to the place where it is in `places`, of those that were found so far.
   struct Place {
     float score = 0;
     uint32_t begin = kUnreached;  ///< of the last piece

@@ -10,8 +10,8 @@
 namespace trainwright {
 namespace {
 
-/// A unigram model of "0" and "00", and <unk>: ids 1, 2 and 0. The sum of their scores lies between two floats
-/// and is rounded down.
+/// A unigram model of "0" and "00", and <unk>: ids 1, 2 and 0. The sum of their scores lies between two
+/// floats and is rounded down.
 std::string ModelWithATie() {
   const auto field = [](char number_and_wire, const std::string& content) {
     return std::string({number_and_wire, static_cast<char>(content.size())}) + content;

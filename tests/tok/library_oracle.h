@@ -1,6 +1,6 @@
-/// The ids that a SentencePiece model has for a text, by the installed library called directly on the whole of
-/// it. Of a unigram model the library has the normalised text alone: older versions cut ties otherwise than
-/// 0.2.3, so that reference_unigram.h cuts it.
+/// The ids that a SentencePiece model has for a text, by the installed library called directly on the whole
+/// of it. Of a unigram model the library has the normalised text alone: older versions cut ties otherwise
+/// than 0.2.3, so that reference_unigram.h cuts it.
 #pragma once
 
 #include <gtest/gtest.h>

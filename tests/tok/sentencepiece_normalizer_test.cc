@@ -2,9 +2,12 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
+#include <random>
 
 #include "lib/base/error.h"
+#include "lib/tok/utf8.h"
 #include "tests/support/support.h"
 
 namespace trainwright {
@@ -92,6 +95,95 @@ TEST(SentencePieceNormalizerTest, LeavesUserDefinedPiecesAsTheyAre) {
   model.pieces.push_back({"<MASK>", 0, PieceType::kUserDefined});
   model.pieces.push_back({"<M", 0, PieceType::kUserDefined});
   EXPECT_EQ(Normalize(model, "A<MASK>B<MAS"), "a<MASK>b<Mas");
+}
+
+/// The same, one look at the rules a step, as plainly as can be.
+std::string NormalizePlainly(const SentencePieceModel& model, const CharacterMap& map,
+                             std::string_view text) {
+  const auto next = [&](std::string_view rest) -> std::pair<std::string, size_t> {
+    size_t longest = 0;
+    for (const SentencePieceModel::Piece& piece : model.pieces) {
+      const bool is_here = piece.type == PieceType::kUserDefined && rest.starts_with(piece.text);
+      if (is_here) longest = std::max(longest, piece.text.size());
+    }
+    if (longest > 0) return {std::string(rest.substr(0, longest)), longest};
+    if (const auto match = map.Find(rest); match.size_bytes > 0) {
+      return {std::string(match.replacement), match.size_bytes};
+    }
+    const size_t size = DecodeUtf8(rest).size_bytes;
+    return size == 0 ? std::pair<std::string, size_t>("\xEF\xBF\xBD", 1)
+                     : std::pair(std::string(rest.substr(0, size)), size);
+  };
+  while (!text.empty() && next(text).first == " ") text.remove_prefix(next(text).second);
+  if (text.empty()) return "";
+  std::string out;
+  for (bool after_space = true; !text.empty();) {
+    auto [made, size] = next(text);
+    while (after_space && made.starts_with(' ')) made.erase(0, 1);
+    if (!made.empty()) after_space = made.ends_with(' ');
+    for (size_t mark; (mark = made.find("\xE2\x96\x81")) != std::string::npos;) made.replace(mark, 3, " ");
+    out += made;
+    text.remove_prefix(size);
+  }
+  while (out.ends_with(' ')) out.pop_back();
+  return out;
+}
+
+// Maps with bits turned over, which still are maps, have rules that no trainer makes: that end or begin
+// within a character, that begin with ASCII characters, that make spaces.
+TEST(SentencePieceNormalizerTest, GivesWhatALookAtEveryPlaceGivesWhateverTheRules) {
+  SCOPED_TRACE(test::TestSeed());
+  std::mt19937_64 random(test::TestSeed());
+  int compared = 0;
+  for (int round = 0; round < 400; ++round) {
+    SentencePieceModel model = ModelOf(round % 2 == 0 ? "suffix" : "user-defined");
+    model.add_dummy_prefix = false;
+    const std::string sound = model.character_map;
+    for (uint64_t flips = random() % 60; flips > 0; --flips) {
+      std::string flipped = model.character_map;
+      const size_t at = 4 + random() % (flipped.size() - 4);
+      flipped[at] = static_cast<char>(flipped[at] ^ 1 << random() % 8);
+      CharacterMap map;
+      if (CharacterMap::Read(flipped, &map).empty()) model.character_map = flipped;
+    }
+    compared += model.character_map != sound ? 1 : 0;
+    CharacterMap map;
+    ASSERT_EQ(CharacterMap::Read(model.character_map, &map), "");
+    const SentencePieceNormalizer normalizer(model, "model");
+    const std::vector<std::string> parts = {"a",
+                                            " ",
+                                            "A",
+                                            "\xCC\x8A",
+                                            "\xCC\x81",
+                                            "e",
+                                            "\xC3\xA9",
+                                            "\xE3\x81\x8B",
+                                            "\xE3\x82\x99",
+                                            "\xEF\xBC\xA1",
+                                            "\n",
+                                            "\t",
+                                            "\xE2\x84\xA6",
+                                            "\xC2\xA0",
+                                            "\xE2\x80\x8B",
+                                            "\xE2\x96\x81",
+                                            "000",
+                                            "<mask>",
+                                            "\xFF",
+                                            "\xE3",
+                                            "\xF0\x9F\x98\x80",
+                                            "\xC2\xA8"};
+    for (int i = 0; i < 20; ++i) {
+      std::string text, out;
+      for (uint64_t size = random() % 30; size > 0; --size) {
+        text +=
+            random() % 8 == 0 ? std::string(1, static_cast<char>(random())) : parts[random() % parts.size()];
+      }
+      normalizer.Normalize(text, /*mark=*/false, &out);
+      ASSERT_EQ(out, NormalizePlainly(model, map, text))
+          << "round " << round << ": " << testing::PrintToString(text);
+    }
+  }
+  EXPECT_GT(compared, 100);
 }
 
 /// The size of a trie, the trie, the replacements.
