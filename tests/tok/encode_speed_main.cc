@@ -1,10 +1,11 @@
 // Times Tokenizer::Encode on documents in memory.
 //
-// usage: encode_speed TOKENIZER DOCUMENTS [PASSES [THREADS | --ids FILE]]
+// usage: encode_speed TOKENIZER DOCUMENTS [PASSES [THREADS | --ids FILE]] [--reference]
 //
 // DOCUMENTS holds documents with a zero byte behind each. Prints one JSON object: seconds of each pass over
 // them by one tokenizer object (the first is cold: nothing is remembered), bytes, tokens, and the SHA-256 of
-// the ids. --ids writes them to FILE, 4 bytes each, with ffffffff behind each document.
+// the ids. --ids writes them to FILE, 4 bytes each, with ffffffff after each document. --reference times what
+// pretokenize --verify compares with.
 //
 // On one thread, the CPU time of the calls is counted. On several, which take documents in turn, the wall
 // time of the pass is, and the CPU time of them all; "spin_scaling" is what these threads reach, as a
@@ -19,6 +20,7 @@
 #include <span>
 #include <string_view>
 #include <thread>
+#include <utility>
 
 #include "lib/base/checksum.h"
 #include "lib/base/error.h"
@@ -96,7 +98,11 @@ int main(int argc, char** argv) {
   try {
     if (argc < 3) throw Error(ErrorCode::kUsage, "encode_speed", "needs a tokenizer and documents");
     const double load_begin = CpuSeconds();
-    const auto tokenizer = LoadTokenizer(argv[1]);
+    auto tokenizer = LoadTokenizer(argv[1]);
+    const bool by_reference = std::string_view(argv[argc - 1]) == "--reference";
+    const auto original = by_reference ? std::exchange(tokenizer, tokenizer->MakeReference()) : nullptr;
+    if (by_reference) --argc;
+    if (tokenizer == nullptr) throw Error(ErrorCode::kUsage, "--reference", "there is none");
     const double load_s = CpuSeconds() - load_begin;
     const std::vector<uint8_t> content = ReadWholeFile(argv[2], uint64_t{4} << 30);
     const std::string_view text = AsText(content);
