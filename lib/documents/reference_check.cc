@@ -20,10 +20,12 @@ std::optional<Error> ReferenceCheck::Compare(std::span<const uint32_t> ids,
       std::mismatch(ids.begin(), ids.end(), reference_ids.begin(), reference_ids.end());
   if (ours == ids.end() && theirs == reference_ids.end()) return std::nullopt;
   const auto shown = [](auto at, auto end) { return at == end ? "the end" : "id " + std::to_string(*at); };
+  const std::string explanation = reference_->ExplainDifference(ids, reference_ids);
   return Error(ErrorCode::kNo, source,
                "token " + std::to_string(ours - ids.begin()) + " of a document is " + shown(ours, ids.end()) +
                    ", and " + reference_->method() + " has " + shown(theirs, reference_ids.end()),
-               place, "please report this document; no output was kept");
+               place,
+               (explanation.empty() ? "please report this document" : explanation) + "; no output was kept");
 }
 
 }  // namespace trainwright

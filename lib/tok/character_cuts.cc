@@ -38,9 +38,9 @@ int AsciiSize(const char* begin) {
 
 }  // namespace
 
-CharacterCuts::CharacterCuts(const SentencePieceModel& model)
+CharacterCuts::CharacterCuts(const SentencePieceModel& model, bool keeps_unknown_together)
     : space_(model.escape_whitespaces ? kSpaceMark : ' '),
-      unknown_characters_join_(!model.byte_fallback),
+      unknown_characters_join_(keeps_unknown_together && !model.byte_fallback),
       kinds_(kCodePoints),
       bigrams_(1 << 10) {
   for (const SentencePieceModel::Piece& piece : model.pieces) {

@@ -6,7 +6,8 @@
 /// side nothing reaches across, and what is left of them and right of them is encoded by itself. (Ties
 /// between merges of one score are broken leftmost, which the parts agree on.)
 ///
-/// Without byte fallback, a run of unknown characters becomes one <unk>: nothing is cut between two of those.
+/// Without byte fallback, a run of unknown characters becomes one <unk>: nothing is cut between two of those,
+/// unless whoever cuts sees to that.
 /// Immutable after construction and thread-safe.
 #pragma once
 
@@ -19,7 +20,9 @@ namespace trainwright {
 
 class CharacterCuts {
  public:
-  explicit CharacterCuts(const SentencePieceModel& model);
+  /// \param keeps_unknown_together whether nothing is cut between two unknown characters that become one
+  /// <unk>
+  explicit CharacterCuts(const SentencePieceModel& model, bool keeps_unknown_together = true);
 
   bool MayCut(uint32_t left, uint32_t right) const {
     if ((left | right) < 0x80) return ascii_[right << 8 | left] != 0;

@@ -46,6 +46,19 @@ class PieceLookups {
     count_ = 0;
   }
 
+  /// Likewise, one by one: `take(ids, count)` with those that FindShort knows, whose array may be written to;
+  /// and `encode(key, piece)` for the others, and where `take` returns false.
+  template <typename Take, typename Encode>
+  void FlushEach(const PieceMemo& memo, Take&& take, Encode&& encode) {
+    for (size_t i = 0; i < count_; ++i) {
+      uint32_t found[PieceMemo::kWritten];
+      const size_t short_ids = memo.FindShort(keys_[i], found);
+      if (short_ids != 0 && take(found, short_ids)) continue;
+      encode(keys_[i], std::string_view(begins_[i], static_cast<size_t>(begins_[i + 1] - begins_[i])));
+    }
+    count_ = 0;
+  }
+
  private:
   size_t count_ = 0;
   const char* begins_[kGroup + 1];

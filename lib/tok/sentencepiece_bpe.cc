@@ -56,8 +56,6 @@ struct SentencePieceBpe::Vocabulary {
 
 std::string SentencePieceBpe::Vocabulary::Read(const SentencePieceModel& model) {
   if (!model.is_bpe) return "it is no BPE model";
-  if (model.has_character_map) return "it normalises characters";
-  if (model.remove_extra_whitespaces) return "it removes extra white space";
   if (model.pieces.size() >= kCharacter) return "it has too many pieces";
 
   std::unordered_map<std::string_view, uint32_t> mergeable;  // what merges make, and single characters

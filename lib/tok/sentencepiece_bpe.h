@@ -5,7 +5,8 @@
 /// user-defined pieces, which never merge; then the pair whose piece has the highest score, of several the
 /// leftmost. Ids do not depend on what is in the memo.
 ///
-/// Invalid UTF-8 becomes one U+FFFD per bad byte, as in the library.
+/// Invalid UTF-8 becomes one U+FFFD per bad byte, as in the library. Of a model that normalises, or removes
+/// extra white space, the text is what sentencepiece_normalizer.h made, with its mark.
 /// \source bpe_model.cc and sentencepiece_processor.cc of google/sentencepiece, v0.1.97
 #pragma once
 

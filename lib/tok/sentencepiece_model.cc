@@ -91,7 +91,10 @@ bool ReadTrainerSpec(std::string_view message, SentencePieceModel* model) {
   while (const auto field = reader.Next()) {
     const int32_t type = field->enumerator();
     const bool known_type = type == kUnigram || type == kBpe || type == kWord || type == kChar;
-    if (field->Is(3, Wire::kVarint) && known_type) model->is_bpe = type == kBpe;
+    if (field->Is(3, Wire::kVarint) && known_type) {
+      model->is_bpe = type == kBpe;
+      model->is_unigram = type == kUnigram;
+    }
     if (field->Is(24, Wire::kVarint)) model->treat_whitespace_as_suffix = field->varint != 0;
     if (field->Is(35, Wire::kVarint)) model->byte_fallback = field->varint != 0;
   }
@@ -101,7 +104,7 @@ bool ReadTrainerSpec(std::string_view message, SentencePieceModel* model) {
 bool ReadNormalizerSpec(std::string_view message, SentencePieceModel* model) {
   FieldReader reader(message);
   while (const auto field = reader.Next()) {
-    if (field->Is(2, Wire::kContent)) model->has_character_map = !field->content.empty();
+    if (field->Is(2, Wire::kContent)) model->character_map = field->content;
     if (field->Is(3, Wire::kVarint)) model->add_dummy_prefix = field->varint != 0;
     if (field->Is(4, Wire::kVarint)) model->remove_extra_whitespaces = field->varint != 0;
     if (field->Is(5, Wire::kVarint)) model->escape_whitespaces = field->varint != 0;

@@ -26,9 +26,12 @@ struct SentencePieceModel {
   };
   std::vector<Piece> pieces;  ///< by id
   bool is_bpe = false;
+  bool is_unigram = true;  ///< neither: a model of words or of characters
   bool byte_fallback = false;
   bool treat_whitespace_as_suffix = false;
-  bool has_character_map = false;  ///< text is normalised (NFKC and the like) before it is cut
+  /// Serialized, what text is normalised with (NFKC and the like) before it is cut (character_map.h); empty:
+  /// characters stay as they are.
+  std::string character_map;
   bool add_dummy_prefix = true;
   bool remove_extra_whitespaces = true;
   bool escape_whitespaces = true;

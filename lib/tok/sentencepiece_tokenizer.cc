@@ -2,9 +2,12 @@
 
 #include <sentencepiece_processor.h>
 
+#include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "lib/base/error.h"
+#include "lib/tok/sentencepiece_version.h"
 
 namespace trainwright {
 namespace {
@@ -57,13 +60,22 @@ SentencePieceTokenizer::SentencePieceTokenizer(std::string serialized_model, con
   if (!ParseSentencePieceModel(serialized_model, &model_, &problem)) {
     throw Error(ErrorCode::kBadInput, name, problem, "", kTokenizerHint);
   }
+  const bool normalizes =
+      model_.is_unigram || model_.remove_extra_whitespaces || !model_.character_map.empty();
+  if (encoder == Encoder::kFastest) {
+    if (normalizes) normalizer_ = std::make_unique<SentencePieceNormalizer>(model_, name);
+    if (model_.is_unigram) {
+      unigram_ = std::make_unique<SentencePieceUnigram>(model_, name);
+    } else {
+      bpe_ = SentencePieceBpe::Make(model_, &library_reason_);
+    }
+  }
   whole_ = LoadProcessor(serialized_model, name);
   if (model_.pieces.size() != static_cast<size_t>(whole_->GetPieceSize())) {
     throw Error(ErrorCode::kBadInput, name,
                 "is a damaged SentencePiece model: its pieces cannot be counted for certain", "",
                 "get the model again");
   }
-  if (encoder == Encoder::kFastest) bpe_ = SentencePieceBpe::Make(model_, &library_reason_);
   if (marks_start()) {
     // In protobuf a message field that comes again is merged into the first: normalizer_spec (3) with
     // add_dummy_prefix (3) = 0.
@@ -91,26 +103,69 @@ SentencePieceTokenizer::SentencePieceTokenizer(std::string serialized_model, con
 SentencePieceTokenizer::~SentencePieceTokenizer() = default;
 
 std::string SentencePieceTokenizer::method() const {
-  if (bpe_ != nullptr) return "encoded by the suite itself";
-  return library_reason_.empty() ? "libsentencepiece"
-                                 : "encoded by libsentencepiece, since " + library_reason_;
+  if (encodes_itself()) return "encoded by the suite itself";
+  if (!library_reason_.empty()) return "encoded by libsentencepiece, since " + library_reason_;
+  return model_.is_unigram && LibraryIsOlderThan022() ? "libsentencepiece (older than 0.2.2)"
+                                                      : "libsentencepiece";
 }
 
 std::unique_ptr<Tokenizer> SentencePieceTokenizer::MakeReference() const {
   return std::make_unique<SentencePieceTokenizer>(identity_.model, "tokenizer", Encoder::kLibrary);
 }
 
+/// The sum that the encoders of a unigram model make greatest. An unknown character is the first of its
+/// bytes, or <unk>, alone or for a run.
+double SentencePieceTokenizer::ScoreOf(std::span<const uint32_t> ids) const {
+  using PieceType = SentencePieceModel::PieceType;
+  double sum = 0;
+  for (const uint32_t id : ids) {
+    const bool is_text = id < model_.pieces.size() && model_.pieces[id].type == PieceType::kNormal;
+    if (is_text) sum += static_cast<double>(model_.pieces[id].score);
+  }
+  return sum;
+}
+
+std::string SentencePieceTokenizer::ExplainDifference(std::span<const uint32_t> ids,
+                                                      std::span<const uint32_t> reference_ids) const {
+  if (encodes_itself() || !model_.is_unigram || !LibraryIsOlderThan022()) return "";
+  const auto others = [&](std::span<const uint32_t> all) {
+    std::vector<uint32_t> kept(all.begin(), all.end());
+    std::erase_if(kept, [&](uint32_t id) {
+      return id < model_.pieces.size() && model_.pieces[id].type == SentencePieceModel::PieceType::kNormal;
+    });
+    return kept;
+  };
+  const double score = ScoreOf(ids), reference_score = ScoreOf(reference_ids);
+  const double rounding = std::abs(score) * 0x1p-24 * static_cast<double>(ids.size());
+  const bool is_tie = std::abs(score - reference_score) <= rounding && others(ids) == others(reference_ids) &&
+                      Decode(ids) == Decode(reference_ids);
+  if (!is_tie) return "";
+  return "the scores of both cuts are equal but for rounding, which libsentencepiece decides otherwise "
+         "before "
+         "0.2.2; these are the ids of 0.2.3: verify where 0.2.2 or later is installed";
+}
+
+void SentencePieceTokenizer::EncodeItself(std::string_view text, bool mark,
+                                          std::vector<uint32_t>* ids) const {
+  if (normalizer_ == nullptr) return bpe_->Encode(text, mark, ids);
+  const auto worker = workers_.Borrow();
+  normalizer_->Normalize(text, mark, &worker->normalized);
+  if (unigram_ != nullptr) return unigram_->Encode(worker->normalized, &worker->scratch, ids);
+  bpe_->Encode(worker->normalized, /*mark=*/false, ids);
+}
+
 void SentencePieceTokenizer::Encode(std::string_view text, std::vector<uint32_t>* ids) const {
-  if (bpe_ != nullptr) return bpe_->Encode(text, /*mark=*/true, ids);
+  if (encodes_itself()) return EncodeItself(text, /*mark=*/true, ids);
   EncodeByLibrary(*whole_, text, ids);
 }
 
 void SentencePieceTokenizer::EncodeContinued(std::string_view text, std::vector<uint32_t>* ids) const {
-  if (bpe_ != nullptr) return bpe_->Encode(text, /*mark=*/!marks_start(), ids);
   // A model that drops spaces at both ends of a text would join its first word to what is before: the mark of
   // the beginning is the space then.
   const bool space_is_dropped = model_.remove_extra_whitespaces && text.starts_with(' ');
-  EncodeByLibrary(marks_start() && !space_is_dropped ? *continuation_ : *whole_, text, ids);
+  const bool mark = !marks_start() || space_is_dropped;
+  if (encodes_itself()) return EncodeItself(text, mark, ids);
+  EncodeByLibrary(mark ? *whole_ : *continuation_, text, ids);
 }
 
 std::string SentencePieceTokenizer::Decode(std::span<const uint32_t> ids) const {
@@ -121,7 +176,7 @@ std::string SentencePieceTokenizer::Decode(std::span<const uint32_t> ids) const 
     }
   }
   // Of other models a part may read otherwise than within the whole.
-  const bool in_parts = model_.is_bpe && model_.byte_fallback && !model_.has_character_map &&
+  const bool in_parts = model_.is_bpe && model_.byte_fallback && model_.character_map.empty() &&
                         !model_.remove_extra_whitespaces && model_.escape_whitespaces &&
                         !model_.treat_whitespace_as_suffix;
   if (!in_parts) return DecodePart(*whole_, ids);

@@ -1,16 +1,21 @@
 /// SentencePiece models (.model), with the ids of SentencePieceProcessor::Encode for the whole document.
 ///
-/// BPE models whose text stays as it is are encoded by sentencepiece_bpe.h, all others (unigram models,
-/// models that normalise) by libsentencepiece, which needs some 100 bytes of memory per byte of text. Invalid
-/// UTF-8 becomes one U+FFFD per bad byte, as the library does. Literal U+2581 in the text is a space to the
-/// library, so Decode gives a space.
+/// Unigram models are encoded by sentencepiece_unigram.h with the ids of version 0.2.3, whatever version is
+/// installed; BPE models by sentencepiece_bpe.h; either after sentencepiece_normalizer.h where the text does
+/// not stay as it is. libsentencepiece, which needs some 100 bytes of memory per byte of text, encodes for
+/// models of words and of characters, and for the few BPE models that sentencepiece_bpe.h does not take.
+/// Invalid UTF-8 becomes one U+FFFD per bad byte, as the library does. Literal U+2581 in the text is a space
+/// to the library, so Decode gives a space.
 #pragma once
 
 #include <memory>
 
 #include "lib/tok/sentencepiece_bpe.h"
 #include "lib/tok/sentencepiece_model.h"
+#include "lib/tok/sentencepiece_normalizer.h"
+#include "lib/tok/sentencepiece_unigram.h"
 #include "lib/tok/tokenizer.h"
+#include "lib/tok/worker_pool.h"
 
 namespace sentencepiece {
 class SentencePieceProcessor;
@@ -30,9 +35,13 @@ class SentencePieceTokenizer final : public Tokenizer {
   ~SentencePieceTokenizer() override;
   void Encode(std::string_view text, std::vector<uint32_t>* ids) const override;
   void EncodeContinued(std::string_view text, std::vector<uint32_t>* ids) const override;
+  /// Of a library that encodes a unigram model: whether it is an old one, too.
   std::string method() const override;
   /// The library.
   std::unique_ptr<Tokenizer> MakeReference() const override;
+  /// Cuts of a unigram model whose scores are equal but for rounding, which older libraries decide otherwise.
+  std::string ExplainDifference(std::span<const uint32_t> ids,
+                                std::span<const uint32_t> reference_ids) const override;
   bool marks_start() const override { return model_.add_dummy_prefix && !model_.treat_whitespace_as_suffix; }
   /// Control pieces, and user-defined ones that are written like special tokens: "<mask>", "[INST]".
   const std::vector<SpecialToken>& special_tokens() const override { return special_tokens_; }
@@ -41,14 +50,26 @@ class SentencePieceTokenizer final : public Tokenizer {
   const TokenizerIdentity& identity() const override { return identity_; }
 
  private:
+  struct Worker {
+    std::string normalized;
+    SentencePieceUnigram::Scratch scratch;
+  };
+  bool encodes_itself() const { return bpe_ != nullptr || unigram_ != nullptr; }
+  void EncodeItself(std::string_view text, bool mark, std::vector<uint32_t>* ids) const;
+  double ScoreOf(std::span<const uint32_t> ids) const;
+
   TokenizerIdentity identity_;
   SentencePieceModel model_;
-  std::unique_ptr<SentencePieceBpe> bpe_;  // null: the library encodes, why is in library_reason_
+  std::unique_ptr<SentencePieceNormalizer> normalizer_;  // null: text stays as it is
+  // Both null: the library encodes, why is in library_reason_.
+  std::unique_ptr<SentencePieceBpe> bpe_;
+  std::unique_ptr<SentencePieceUnigram> unigram_;
   std::string library_reason_;
   std::unique_ptr<sentencepiece::SentencePieceProcessor> whole_;
   std::vector<SpecialToken> special_tokens_;
   /// The same model without its dummy prefix, for text that goes on; null when it has none.
   std::unique_ptr<sentencepiece::SentencePieceProcessor> continuation_;
+  mutable WorkerPool<Worker> workers_;
 };
 
 }  // namespace trainwright

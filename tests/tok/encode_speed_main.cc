@@ -1,10 +1,11 @@
 // Times Tokenizer::Encode on documents in memory.
 //
-// usage: encode_speed TOKENIZER DOCUMENTS [PASSES [THREADS]]
+// usage: encode_speed TOKENIZER DOCUMENTS [PASSES [THREADS | --ids FILE]] [--reference]
 //
 // DOCUMENTS holds documents with a zero byte behind each. Prints one JSON object: seconds of each pass over
 // them by one tokenizer object (the first is cold: nothing is remembered), bytes, tokens, and the SHA-256 of
-// the ids.
+// the ids. --ids writes them to FILE, 4 bytes each, with ffffffff after each document. --reference times what
+// pretokenize --verify compares with.
 //
 // On one thread, the CPU time of the calls is counted. On several, which take documents in turn, the wall
 // time of the pass is, and the CPU time of them all; "spin_scaling" is what these threads reach, as a
@@ -13,10 +14,13 @@
 #include <atomic>
 #include <chrono>
 #include <ctime>
+#include <fstream>
 #include <iostream>
 #include <nlohmann/json.hpp>
 #include <span>
+#include <string_view>
 #include <thread>
+#include <utility>
 
 #include "lib/base/checksum.h"
 #include "lib/base/error.h"
@@ -94,21 +98,27 @@ int main(int argc, char** argv) {
   try {
     if (argc < 3) throw Error(ErrorCode::kUsage, "encode_speed", "needs a tokenizer and documents");
     const double load_begin = CpuSeconds();
-    const auto tokenizer = LoadTokenizer(argv[1]);
+    auto tokenizer = LoadTokenizer(argv[1]);
+    const bool by_reference = std::string_view(argv[argc - 1]) == "--reference";
+    const auto original = by_reference ? std::exchange(tokenizer, tokenizer->MakeReference()) : nullptr;
+    if (by_reference) --argc;
+    if (tokenizer == nullptr) throw Error(ErrorCode::kUsage, "--reference", "there is none");
     const double load_s = CpuSeconds() - load_begin;
     const std::vector<uint8_t> content = ReadWholeFile(argv[2], uint64_t{4} << 30);
     const std::string_view text = AsText(content);
     const int passes = argc > 3 ? std::stoi(argv[3]) : 3;
     nlohmann::ordered_json report = {{"load_s", load_s}};
     const std::vector<std::string_view> documents = DocumentsOf(text);
-    const int threads = argc > 4 ? std::stoi(argv[4]) : 1;
+    const bool writes_ids = argc > 5 && std::string_view(argv[4]) == "--ids";
+    const bool on_threads = argc > 4 && !writes_ids;
+    const int threads = on_threads ? std::stoi(argv[4]) : 1;
     uint64_t bytes = 0;
     for (const std::string_view document : documents) bytes += document.size();
     report.update({{"documents", documents.size()}, {"bytes", bytes}});
-    if (argc > 4) TimeThreads(*tokenizer, documents, passes, threads, &report);
+    if (on_threads) TimeThreads(*tokenizer, documents, passes, threads, &report);
     std::vector<uint32_t> ids, all;
     std::vector<size_t> ends;
-    for (int pass = 0; pass < passes && argc <= 4; ++pass) {
+    for (int pass = 0; pass < passes && !on_threads; ++pass) {
       double seconds = 0;
       all.clear();
       for (size_t begin = 0; begin < documents.size(); begin += kTimedTogether) {
@@ -133,6 +143,7 @@ int main(int argc, char** argv) {
       if (pass == 0) {
         const ByteSpan raw(reinterpret_cast<const uint8_t*>(all.data()), all.size() * sizeof(uint32_t));
         report.update({{"tokens", all.size() - documents.size()}, {"sha256", HexEncode(Sha256Of(raw))}});
+        if (writes_ids) std::ofstream(argv[5], std::ios::binary) << AsText(raw);
       }
       report["cpu_s"].push_back(seconds);
     }

@@ -165,8 +165,6 @@ TEST(SentencePieceBpeTest, LeavesToTheLibraryWhatItDoesNotEncodeExactlyAndSaysWh
     std::function<void(SentencePieceModel*)> change;
   } cases[] = {
       {"no BPE", [](SentencePieceModel* model) { model->is_bpe = false; }},
-      {"white space", [](SentencePieceModel* model) { model->remove_extra_whitespaces = true; }},
-      {"normalises", [](SentencePieceModel* model) { model->has_character_map = true; }},
       {"several ways",
        [](SentencePieceModel* model) {
          for (const char* text : {"ab", "bc"}) model->pieces.push_back({text, -1, PieceType::kNormal});

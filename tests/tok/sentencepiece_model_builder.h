@@ -31,11 +31,12 @@ inline std::string SerializedModel(const SentencePieceModel& model) {
     serialized += bytes(
         1, bytes(1, piece.text) + std::string(AsText(score)) + number(3, static_cast<uint64_t>(piece.type)));
   }
-  constexpr uint64_t kUnigram = 1, kBpe = 2;
-  serialized += bytes(2, number(3, model.is_bpe ? kBpe : kUnigram) +
-                             number(24, model.treat_whitespace_as_suffix) + number(35, model.byte_fallback));
-  serialized += bytes(3, number(3, model.add_dummy_prefix) + number(4, model.remove_extra_whitespaces) +
-                             number(5, model.escape_whitespaces));
+  constexpr uint64_t kUnigram = 1, kBpe = 2, kWord = 3;
+  const uint64_t type = model.is_bpe ? kBpe : model.is_unigram ? kUnigram : kWord;
+  serialized += bytes(
+      2, number(3, type) + number(24, model.treat_whitespace_as_suffix) + number(35, model.byte_fallback));
+  serialized += bytes(3, bytes(2, model.character_map) + number(3, model.add_dummy_prefix) +
+                             number(4, model.remove_extra_whitespaces) + number(5, model.escape_whitespaces));
   return serialized;
 }
 

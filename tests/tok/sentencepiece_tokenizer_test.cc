@@ -1,7 +1,6 @@
 #include "lib/tok/sentencepiece_tokenizer.h"
 
 #include <gtest/gtest.h>
-#include <sentencepiece_processor.h>
 
 #include <nlohmann/json.hpp>
 #include <random>
@@ -9,6 +8,7 @@
 #include "lib/base/error.h"
 #include "lib/tok/utf8.h"
 #include "tests/support/support.h"
+#include "tests/tok/library_oracle.h"
 #include "tests/tok/sentencepiece_model_builder.h"
 
 namespace trainwright {
@@ -21,25 +21,6 @@ std::string ModelPath(const std::string& name) {
   return name == "mistral-v1" ? Fixture("../examples/data/mistral-v1.model")
                               : Fixture("tok/testdata/" + name + ".model");
 }
-
-/// libsentencepiece called directly on the whole document.
-class Reference {
- public:
-  explicit Reference(const std::string& model) { EXPECT_TRUE(processor_.Load(ModelPath(model)).ok()); }
-  std::vector<uint32_t> Encode(std::string_view text) const {
-    std::vector<int> ids;
-    EXPECT_TRUE(processor_.Encode(text, &ids).ok());
-    return {ids.begin(), ids.end()};
-  }
-  std::string Decode(const std::vector<uint32_t>& ids) const {
-    std::string text;
-    EXPECT_TRUE(processor_.Decode(std::vector<int>(ids.begin(), ids.end()), &text).ok());
-    return text;
-  }
-
- private:
-  sentencepiece::SentencePieceProcessor processor_;
-};
 
 std::vector<uint32_t> Encode(const Tokenizer& tokenizer, std::string_view text) {
   std::vector<uint32_t> ids;
@@ -76,7 +57,7 @@ TEST(SentencePieceModelErrorTest, AModelThatCannotEncodeATextIsBadInput) {
 class SentencePieceModelTest : public ::testing::TestWithParam<const char*> {
  protected:
   SentencePieceTokenizer tokenizer_{ReadFile(ModelPath(GetParam())), GetParam()};
-  Reference reference_{GetParam()};
+  test::LibraryOracle reference_{ReadFile(ModelPath(GetParam()))};
 };
 
 INSTANTIATE_TEST_SUITE_P(Models, SentencePieceModelTest,

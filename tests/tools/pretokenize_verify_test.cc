@@ -70,6 +70,20 @@ TEST_F(PretokenizeVerifyTest, ConversationsAreComparedToo) {
   EXPECT_EQ(Json("s.json")["documents_verified"], 2);
 }
 
+// "---" is "--" and "-" either way round, with the same score; libraries before 0.2.2 take the other one.
+TEST_F(PretokenizeVerifyTest, ATieThatAnOldLibraryCutsOtherwiseIsExplained) {
+  const ProcessResult result = Shell(
+      "echo 'a --- b' | pretokenize --tokenizer $MODELS/unigram-1k.model --verify 1 --summary s.json -o "
+      "out.tok");
+  if (result.exit_status == 0) {
+    EXPECT_EQ(Json("s.json")["verified_with"], "libsentencepiece");
+    return;
+  }
+  EXPECT_EQ(result.exit_status, 1);
+  EXPECT_THAT(result.standard_error, testing::HasSubstr("libsentencepiece (older than 0.2.2) has id"));
+  EXPECT_THAT(result.standard_error, testing::HasSubstr("equal but for rounding"));
+}
+
 TEST_F(PretokenizeVerifyTest, RefusesATokenizerThatHasNoReference) {
   const ProcessResult result = Shell("echo a | pretokenize --verify 1 -o out.tok");
   EXPECT_EQ(result.exit_status, 2);
