@@ -42,6 +42,36 @@ int64_t Blocks(int64_t size, int64_t block) {
   return (size + block - 1) / block;
 }
 
+struct Nf4Parts {
+  const uint8_t* codes;
+  int64_t code_bytes;
+  const uint8_t* scales;
+  const float* scale_magnitudes;
+  float mean;
+};
+
+/// Elements from `first` on, wherever in a block that is.
+void ReadElements(const Nf4Parts& parts, int64_t first, int64_t size, float* out) {
+  const std::span<const float, 256> map = DynamicMap();
+  const float* book = Nf4CodeBook().data();
+  for (int64_t i = first; i < first + size;) {
+    const int64_t block = i / kNf4Block, skipped = i % kNf4Block;
+    const int64_t count = std::min(kNf4Block - skipped, first + size - i);
+    const float scaled = map[parts.scales[block]] * parts.scale_magnitudes[block / kNf4ScaleBlock];
+    const float magnitude = scaled + parts.mean;
+    const uint8_t* codes = parts.codes + block * kNf4Block / 2;
+    if (skipped == 0) {
+      cpu::DequantizeNf4Block(codes, count, book, magnitude, out + (i - first));
+    } else {
+      float whole[kNf4Block];
+      const int64_t present = std::min(kNf4Block, 2 * parts.code_bytes - block * kNf4Block);
+      cpu::DequantizeNf4Block(codes, present, book, magnitude, whole);
+      std::copy_n(whole + skipped, count, out + (i - first));
+    }
+    i += count;
+  }
+}
+
 }  // namespace
 
 Nf4Tensor::Nf4Tensor(int64_t size, at::Device device) : size_(size) {
@@ -102,37 +132,33 @@ void Nf4Tensor::Quantize(const at::Tensor& values) {
   mean_.fill_(mean);
 }
 
-void Nf4Tensor::Dequantize(const Numerics& numerics, at::Tensor& out) const {
-  TRAINWRIGHT_CHECK(out.numel() == size_ && out.is_contiguous() && out.scalar_type() == numerics.storage);
+void Nf4Tensor::Dequantize(const Numerics& numerics, at::Tensor& out, int64_t first) const {
+  TRAINWRIGHT_CHECK(first >= 0 && first + out.numel() <= size_ && out.is_contiguous() &&
+                    out.scalar_type() == numerics.storage);
   if (out.is_meta()) return;
   if (!out.is_cpu()) {
+    TRAINWRIGHT_CHECK(out.numel() == size_);
     return ops::DequantizeNf4(codes_, scales_, scale_magnitudes_, mean_, numerics.code(), out);
   }
-  DequantizeNf4OnCpu(numerics, codes_, scales_, scale_magnitudes_, mean_, out);
+  DequantizeNf4OnCpu(numerics, codes_, scales_, scale_magnitudes_, mean_, out, first);
 }
 
 void DequantizeNf4OnCpu(const Numerics& numerics, const at::Tensor& code_bytes, const at::Tensor& scale_bytes,
-                        const at::Tensor& magnitudes, const at::Tensor& mean_magnitude, at::Tensor& out) {
+                        const at::Tensor& magnitudes, const at::Tensor& mean_magnitude, at::Tensor& out,
+                        int64_t first) {
   const int64_t total = out.numel();
-  const uint8_t *codes = code_bytes.const_data_ptr<uint8_t>(),
-                *scales = scale_bytes.const_data_ptr<uint8_t>();
-  const float *scale_magnitudes = magnitudes.const_data_ptr<float>(),
-              mean = *mean_magnitude.const_data_ptr<float>();
-  const std::span<const float, 256> map = DynamicMap();
+  const Nf4Parts parts = {code_bytes.const_data_ptr<uint8_t>(), code_bytes.numel(),
+                          scale_bytes.const_data_ptr<uint8_t>(), magnitudes.const_data_ptr<float>(),
+                          *mean_magnitude.const_data_ptr<float>()};
   const cpu::Codec codec = cpu::CodecOf(numerics);
   auto* to = static_cast<uint8_t*>(out.mutable_data_ptr());
   const auto element_size = static_cast<int64_t>(out.element_size());
   cpu::ParallelRows(Blocks(total, kPiece), kPiece, [&](int64_t begin, int64_t end) {
     float values[kPiece];
     for (int64_t piece = begin; piece < end; ++piece) {
-      const int64_t first = piece * kPiece, size = std::min(kPiece, total - first);
-      for (int64_t i = 0; i < size; i += kNf4Block) {
-        const int64_t block = (first + i) / kNf4Block;
-        const float scaled = map[scales[block]] * scale_magnitudes[block / kNf4ScaleBlock];
-        cpu::DequantizeNf4Block(codes + (first + i) / 2, std::min(kNf4Block, size - i), Nf4CodeBook().data(),
-                                scaled + mean, values + i);
-      }
-      cpu::BestKernels().round(codec, values, to + first * element_size, 0, size);
+      const int64_t offset = piece * kPiece, size = std::min(kPiece, total - offset);
+      ReadElements(parts, first + offset, size, values);
+      cpu::BestKernels().round(codec, values, to + offset * element_size, 0, size);
     }
   });
 }
