@@ -152,26 +152,28 @@ INSTANTIATE_TEST_SUITE_P(Families, QuantisedModelTest, testing::ValuesIn(Cases()
                          [](const auto& info) { return std::string(info.param.name); });
 
 TEST(QuantisedTenTest, LossIsThatOfTheDequantisedWeights) {
-  const ModelConfig config = test::TenOf({});
-  const auto plain = test::Lively(test::MakeBody(config, test::kFp32Numerics, kCpu, 5));
-  const ModelInput input = test::RandomInput(config, {20, 13});
-  for (const WeightFormat format : {WeightFormat::kNf4, WeightFormat::kInt8}) {
-    SCOPED_TRACE(WeightFormatName(format));
-    LanguageModel quantised(
-        test::MakeBody(config, test::kFp32Numerics, kCpu, std::nullopt, {.frozen_format = format}));
-    size_t count = 0;
-    for (size_t i = 0; i < plain->parameters().all().size(); ++i) {
-      quantised.parameters().Assign(i, plain->parameters().all()[i].value);
-      const Parameter& parameter = quantised.parameters().all()[i];
-      if (!parameter.quantized()) continue;
-      ++count;
-      at::Tensor read = at::empty(parameter.shape, at::kFloat);
-      parameter.matrix->DequantizeRows(test::kFp32Numerics, 0, read);
-      plain->parameters().Assign(i, read);
+  for (const test::TenKind& kind : test::TenKinds()) {
+    const ModelConfig config = test::TenOf(kind.fields);
+    const auto plain = test::LivelyModel(config, test::kFp32Numerics);
+    const ModelInput input = test::RandomInput(config, {20, 13});
+    for (const WeightFormat format : {WeightFormat::kNf4, WeightFormat::kInt8}) {
+      SCOPED_TRACE(std::string(kind.name) + ", " + WeightFormatName(format));
+      LanguageModel quantised(
+          test::MakeBody(config, test::kFp32Numerics, kCpu, std::nullopt, {.frozen_format = format}));
+      size_t count = 0;
+      for (size_t i = 0; i < plain->parameters().all().size(); ++i) {
+        quantised.parameters().Assign(i, plain->parameters().all()[i].value);
+        const Parameter& parameter = quantised.parameters().all()[i];
+        if (!parameter.quantized()) continue;
+        ++count;
+        at::Tensor read = at::empty(parameter.shape, at::kFloat);
+        parameter.matrix->DequantizeRows(test::kFp32Numerics, 0, read);
+        plain->parameters().Assign(i, read);
+      }
+      EXPECT_GT(count, 0u);
+      const double loss = plain->Loss(input).loss_nats;
+      EXPECT_NEAR(quantised.Loss(input).loss_nats, loss, 1e-5 * loss);
     }
-    EXPECT_GT(count, 0u);
-    const double loss = plain->Loss(input).loss_nats;
-    EXPECT_NEAR(quantised.Loss(input).loss_nats, loss, 1e-5 * loss);
   }
 }
 

@@ -130,7 +130,7 @@ TEST(QuantizedProductTest, IsTheProductInDoublePrecisionOfAnyNumberOfRows) {
   for (const WeightFormat format : kFormats) {
     for (const int64_t depth : {50, 192}) {
       const auto matrix = Matrix(format, 83, depth);
-      for (const int64_t rows : {1, 16, 17, 33, 200}) {
+      for (const int64_t rows : {1, 16, 17, 32, 33, 200}) {
         const at::Tensor a = RandomTensor({rows, depth}, 1);
         EXPECT_TRUE(IsProduct(Product(*matrix, a), a, Read(*matrix), 1e-6))
             << WeightFormatName(format) << ", depth " << depth << ", " << rows << " rows";
@@ -156,8 +156,8 @@ TEST(QuantizedProductTest, PartsOfALargeMatrixGiveTheBitsOfTheWhole) {
   constexpr int64_t kColumns = 2200, kDepth = 2048;
   for (const WeightFormat format : kFormats) {
     const auto matrix = Matrix(format, kColumns, kDepth);
-    const at::Tensor a = RandomTensor({24, kDepth}, 1);
-    at::Tensor expected = at::empty({24, kColumns});
+    const at::Tensor a = RandomTensor({40, kDepth}, 1);
+    at::Tensor expected = at::empty({40, kColumns});
     Matmul(a, Read(*matrix).t(), expected);
     EXPECT_TRUE(at::equal(Product(*matrix, a), expected)) << WeightFormatName(format);
   }

@@ -19,6 +19,12 @@ namespace {
 
 constexpr float kMostCode = 127;
 
+/// To the nearest integer, ties to even, of a magnitude below 2^51: what is left of the sum has no fraction.
+double Rounded(double value) {
+  constexpr double kShift = 0x1.8p52;
+  return (value + kShift) - kShift;
+}
+
 /// The scale of a row: NaN where an element is not finite.
 float ScaleOf(const float* row, int64_t size) {
   float largest = 0;
@@ -54,7 +60,7 @@ void Int8Matrix::Quantize(const at::Tensor& values_nk) {
       scales[row] = scale;
       for (int64_t i = row * depth(); i < (row + 1) * depth(); ++i) {
         // In double: a quotient of two fp32 numbers that is no tie does not become one.
-        codes[i] = scale > 0 ? static_cast<int8_t>(std::nearbyint(double{values[i]} / double{scale})) : 0;
+        codes[i] = scale > 0 ? static_cast<int8_t>(Rounded(double{values[i]} / double{scale})) : 0;
       }
     }
   });
@@ -89,8 +95,7 @@ void Int8Matrix::DequantizeRows(const Numerics& numerics, int64_t first, at::Ten
   });
 }
 
-bool Int8Matrix::MultiplyThin(const Numerics& /*numerics*/, const at::Tensor& a_mk,
-                              at::Tensor& out_mn) const {
+bool Int8Matrix::MultiplyThin(const at::Tensor& a_mk, at::Tensor& out_mn) const {
   return MultiplyThinInFp32(a_mk, out_mn, [&](const cpu::ThinRows& thin, int64_t begin, int64_t end) {
     cpu::ComputeInt8Product({thin, codes_nk_.const_data_ptr<int8_t>(), scales_n_.const_data_ptr<float>()},
                             begin, end);

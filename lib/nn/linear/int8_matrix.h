@@ -19,8 +19,7 @@ class Int8Matrix final : public QuantizedMatrix {
   std::vector<at::Tensor> parts() const override { return {codes_nk_, scales_n_}; }
   void Quantize(const at::Tensor& values_nk) override;
   void DequantizeRows(const Numerics& numerics, int64_t first, at::Tensor& out_nk) const override;
-  [[nodiscard]] bool MultiplyThin(const Numerics& numerics, const at::Tensor& a_mk,
-                                  at::Tensor& out_mn) const override;
+  [[nodiscard]] bool MultiplyThin(const at::Tensor& a_mk, at::Tensor& out_mn) const override;
 
  private:
   at::Tensor codes_nk_;  ///< int8, from -127 to 127

@@ -1,7 +1,8 @@
 /// A matrix in NF4 (nf4.h), of which a GEMM with few rows reads the codes as they lie.
 ///
-/// In fp32 the fused kernel gives the bits of the GEMM with the dequantised matrix. It is there for depths
-/// that are multiples of 64, whose rows are whole blocks of codes.
+/// The fused kernel is there for depths that are multiples of 64, whose rows are whole blocks of codes. Of up
+/// to cpu::kMostThinRows rows it gives in fp32 the bits of the GEMM with the dequantised matrix; in other
+/// precisions it does not round weights to the storage type, as DequantizeRows does.
 #pragma once
 
 #include "lib/nn/linear/nf4.h"
@@ -19,8 +20,7 @@ class Nf4Matrix final : public QuantizedMatrix {
   void DequantizeRows(const Numerics& numerics, int64_t first, at::Tensor& out_nk) const override {
     tensor_.Dequantize(numerics, out_nk, first * depth());
   }
-  [[nodiscard]] bool MultiplyThin(const Numerics& numerics, const at::Tensor& a_mk,
-                                  at::Tensor& out_mn) const override;
+  [[nodiscard]] bool MultiplyThin(const at::Tensor& a_mk, at::Tensor& out_mn) const override;
 
  private:
   Nf4Tensor tensor_;

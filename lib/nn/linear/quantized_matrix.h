@@ -31,13 +31,12 @@ class QuantizedMatrix {
   /// \param out_nk contiguous, of the numerics' storage type; each element is computed in fp32 and rounded
   ///     once
   virtual void DequantizeRows(const Numerics& numerics, int64_t first, at::Tensor& out_nk) const = 0;
-  /// out = a W^T of at most cpu::kMostThinRows rows on a CPU, the weights dequantised in registers. The bits
-  /// of a result depend on its own row and column alone.
+  /// out = a W^T of at most cpu::kMostQuantizedRows rows on a CPU, the weights dequantised in registers. The
+  /// bits of a result depend on its own row and column alone.
   /// \param a_mk contiguous, storage type
   /// \param out_mn rows contiguous, fp32 or the storage type
   /// \returns false, and does nothing, where the format has no kernel for it
-  [[nodiscard]] virtual bool MultiplyThin(const Numerics& numerics, const at::Tensor& a_mk,
-                                          at::Tensor& out_mn) const = 0;
+  [[nodiscard]] virtual bool MultiplyThin(const at::Tensor& a_mk, at::Tensor& out_mn) const = 0;
 
  private:
   int64_t rows_, depth_;

@@ -65,13 +65,14 @@ void MultiplyQuantized(const Numerics& numerics, const std::vector<const Quantiz
   if (out_mn.numel() == 0) return;
   const ProfileScope scope("matmul_quantized", ProfilePart::kGemm);
   const at::Tensor a = a_mk.contiguous();
-  if (a.size(0) > cpu::kMostThinRows) return MultiplyParts(numerics, weights, a, out_mn);
+  if (a.size(0) > cpu::kMostQuantizedRows) return MultiplyParts(numerics, weights, a, out_mn);
   int64_t column = 0;
   for (const QuantizedMatrix* weight : weights) {
-    TRAINWRIGHT_CHECK(weight->depth() == a.size(1));
     at::Tensor columns = out_mn.narrow(1, column, weight->rows());
-    if (!weight->MultiplyThin(numerics, a, columns)) MultiplyTiles(numerics, *weight, a, columns);
     column += weight->rows();
+    if (weight->MultiplyThin(a, columns)) continue;
+    if (a.size(0) > cpu::kMostThinRows) return MultiplyParts(numerics, weights, a, out_mn);
+    MultiplyTiles(numerics, *weight, a, columns);
   }
 }
 

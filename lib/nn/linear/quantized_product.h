@@ -1,8 +1,9 @@
 /// GEMMs on a CPU whose right operand is kept quantised: no copy of it in full precision is made.
 ///
-/// Up to cpu::kMostThinRows rows, as in decoding, read each weight once and dequantise it in registers,
-/// or where the format has no kernel for that a few rows of weights at a time in the cache. More rows are
-/// multiplied part by part with dequantised rows of weights, some megabytes of them, by Matmul.
+/// Up to cpu::kMostQuantizedRows rows, as in decoding, read each weight once and dequantise it in registers.
+/// Where the format has no kernel for that, up to cpu::kMostThinRows rows are multiplied with a few
+/// dequantised rows of weights at a time, in the cache. Other GEMMs are computed part by part with
+/// dequantised rows of weights, some megabytes of them, by Matmul.
 ///
 /// Sums are in fp32, results rounded once. The bits of a result depend on its own row, column and depth
 /// alone, not on threads; nor, up to kMostThinRows rows, on how many rows there are.

@@ -9,6 +9,9 @@
 
 namespace trainwright::cpu {
 
+/// Up to which they are faster than a GEMM with dequantised weights.
+inline constexpr int64_t kMostQuantizedRows = 32;
+
 /// out [rows, n] = a [rows, depth] w^T.
 struct ThinRows {
   int64_t rows = 0, depth = 0;
