@@ -48,6 +48,27 @@ TEST_F(TrainQuantTest, EveryFormatIsMeasuredAndGeneratesTheSameTwice) {
   }
 }
 
+TEST_F(TrainQuantTest, TheBaseOfAnAdapterIsQuantised) {
+  const ProcessResult result = Shell(R"(
+    set -e
+    unset TRAINWRIGHT_MODEL
+    train -q --data lm --init run --lora 4 --lr 0.01 --steps 10 --save-every 0 --out adapted
+    evaluate -q --checkpoint run --data text.txt > base.json
+    for quant in none int8 nf4; do
+      evaluate -q --checkpoint adapted --data text.txt --quant $quant > $quant.json
+    done)");
+  ASSERT_EQ(result.exit_status, 0) << result.standard_error;
+  const auto loss = [&](const std::string& name) {
+    return Json(name + ".json").at("loss_nats").get<double>();
+  };
+  for (const std::string quant : {"int8", "nf4"}) {
+    SCOPED_TRACE(quant);
+    EXPECT_NE(loss(quant), loss("none"));
+    EXPECT_LT(std::abs(loss(quant) - loss("none")), 0.2 * std::abs(loss("base") - loss("none")));
+    EXPECT_TRUE(Json(quant + ".json").at("adapter").is_object());
+  }
+}
+
 TEST_F(TrainQuantTest, WhatMakesNoSenseIsRefusedWithStatusTwo) {
   const auto refused = [&](const std::string& command, const std::string& text) {
     const ProcessResult result = Shell("unset TRAINWRIGHT_MODEL TRAINWRIGHT_BATCH; " + command);

@@ -9,7 +9,8 @@
 
 namespace trainwright::cpu {
 
-/// Up to which they are faster than a GEMM with dequantised weights.
+/// Up to which they take less time than a GEMM with dequantised weights (measured at 32 and 33 rows:
+/// scripts/compare/results/2026-11-28-quantised-generation.md).
 inline constexpr int64_t kMostQuantizedRows = 32;
 
 /// out [rows, n] = a [rows, depth] w^T.
