@@ -36,18 +36,22 @@ set_source_files_properties(${kernel_sources} PROPERTIES COMPILE_OPTIONS "-fno-t
 file(GLOB same_bits_sources ${CMAKE_SOURCE_DIR}/lib/nn/update/bf16_moments_*.cc)
 set_source_files_properties(${same_bits_sources} PROPERTIES COMPILE_OPTIONS
   "-fno-trapping-math;-fno-math-errno;-ffp-contract=off")
+set(quantized_source ${CMAKE_SOURCE_DIR}/lib/nn/linear/quantized_thin_product.cc)
+set_source_files_properties(${quantized_source} PROPERTIES COMPILE_OPTIONS "-ffp-contract=off")
 
 # g++ 12 takes the undefined values of its own AVX-512 headers for mistakes (GCC bug 105593).
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
   set_source_files_properties(${CMAKE_SOURCE_DIR}/lib/nn/linear/nf4_block.cc ${CMAKE_SOURCE_DIR}/lib/nn/linear/thin_product.cc
     PROPERTIES COMPILE_OPTIONS "-Wno-uninitialized;-Wno-maybe-uninitialized")
+  set_source_files_properties(${quantized_source} PROPERTIES COMPILE_OPTIONS
+    "-ffp-contract=off;-Wno-uninitialized;-Wno-maybe-uninitialized")
 endif()
 # c10d's header declares the Gloo group only to those who say that LibTorch has it.
 set_source_files_properties(${CMAKE_SOURCE_DIR}/lib/dist/gloo_group.cc PROPERTIES
   COMPILE_DEFINITIONS USE_C10D_GLOO COMPILE_OPTIONS "-idirafter;${TRAINWRIGHT_GLOO_INCLUDE_DIR}" SKIP_PRECOMPILE_HEADERS ON)
 
 # With options of their own these cannot share precompiled headers.
-set_source_files_properties(${kernel_sources} ${same_bits_sources} PROPERTIES SKIP_PRECOMPILE_HEADERS ON)
+set_source_files_properties(${kernel_sources} ${same_bits_sources} ${quantized_source} PROPERTIES SKIP_PRECOMPILE_HEADERS ON)
 
 # trainwright_embed_text(<text> <source> <header>): a C++ source with the text of a file, written by the build. It is named
 # as the file: k<Name>Text in <header>, words apart by - or _.

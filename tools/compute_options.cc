@@ -24,6 +24,14 @@ void AddPrecisionOption(CLI::App& app, std::string* mixed_precision) {
       ->check(CLI::IsMember({"no", "bf16", "fp16", "auto"}));
 }
 
+CLI::Option* AddQuantOption(CLI::App& app, std::string* quant) {
+  return app
+      .add_option("--quant", *quant,
+                  "keep the weights of the layers quantised and read them so: int8, or nf4 in 4 bits. See "
+                  "QUANTISED WEIGHTS")
+      ->check(CLI::IsMember({"none", "nf4", "int8"}));
+}
+
 void AddDeviceOptions(CLI::App& app, const std::string& group, std::string* device, std::string* attn_backend,
                       int* threads) {
   CLI::Option* const options[] = {

@@ -13,6 +13,8 @@ CLI::Option* AddCheckpointOption(CLI::App& app, std::string* checkpoint);
 void AddAdapterOption(CLI::App& app, std::string* adapter, bool* allow_other_base);
 /// --mixed-precision of a model that is only read.
 void AddPrecisionOption(CLI::App& app, std::string* mixed_precision);
+/// --quant of a model that is only read.
+CLI::Option* AddQuantOption(CLI::App& app, std::string* quant);
 /// --device, --attn-backend and --threads, in the group of that name.
 /// \param group empty: the default one
 void AddDeviceOptions(CLI::App& app, const std::string& group, std::string* device, std::string* attn_backend,

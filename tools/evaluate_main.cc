@@ -68,6 +68,7 @@ int EvaluateModel(const EvaluateSettings& options, const EngineProcess& process,
   job.sequence_tokens = options.seq;
   job.batch_sequences = options.batch;
   job.mixed_precision = options.mixed_precision;
+  job.quant = options.quant;
   job.process = process.setup;
   job.attn_backend = options.attn_backend;
   job.logits_path = options.logits;

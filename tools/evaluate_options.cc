@@ -155,6 +155,7 @@ void DefineEvaluateOptions(CLI::App& app, EvaluateSettings* options) {
       ->check(CLI::NonNegativeNumber);
   app.add_option("--batch", options->batch, "sequences computed at once")->check(CLI::PositiveNumber);
   AddPrecisionOption(app, &options->mixed_precision);
+  AddQuantOption(app, &options->quant);
   AddDeviceOptions(app, "", &options->device, &options->attn_backend, &options->threads);
   AddRankOptions(app, "", &options->nproc, &options->dist_timeout_s);
   app.add_option("--logits", options->logits,

@@ -142,6 +142,7 @@ void DefineGenerateOptions(CLI::App& app, GenerateSettings* settings) {
                "give the same bytes for every --batch and number of ranks")
       ->group(computing);
   AddPrecisionOption(app, &settings->mixed_precision);
+  AddQuantOption(app, &settings->quant)->group(computing);
   AddDeviceOptions(app, computing, &settings->device, &settings->attn_backend, &settings->threads);
   AddRankOptions(app, computing, &settings->nproc, &settings->dist_timeout_s);
 }

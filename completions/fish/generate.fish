@@ -31,6 +31,7 @@ complete -c generate -l answer-format -x -a 'auto tag gsm8k' -d 'Where a text ha
 complete -c generate -l batch -x -d 'Sequences that are decoded together'
 complete -c generate -l batch-invariant -d 'Give the same bytes for every --batch and number of ranks'
 complete -c generate -l mixed-precision -x -a 'no bf16 fp16 auto' -d 'Precision of GEMMs'
+complete -c generate -l quant -x -a 'none nf4 int8' -d 'Keep the weights of the layers quantised and read them so: int8, or nf4 in 4 bits'
 complete -c generate -l device -x -a 'auto cpu cuda' -d 'Where to compute'
 complete -c generate -l attn-backend -x -a 'auto flash cudnn efficient math' -d 'attention: flash, cudnn, efficient (GPU only), math (plain GEMMs, anywhere) or auto, the fastest that takes the models heads'
 complete -c generate -l threads -x -d 'Compute threads'

@@ -24,6 +24,7 @@
 #include "lib/model/open_model.h"
 #include "lib/nn/precision_option.h"
 #include "lib/objective/perplexity.h"
+#include "lib/spec/weight_format.h"
 
 namespace trainwright {
 namespace {
@@ -287,9 +288,10 @@ Subject OpenSubject(const ModelFamilies& families, const ObjectiveRegistry& obje
   const c10::Device device = options.process.device;
   Subject subject;
   subject.precision = ParsePrecision(options.mixed_precision, device);
-  subject.checkpoint = LoadCheckpoint(families, options.checkpoint, subject.precision, device,
-                                      ParseAttentionBackend(options.attn_backend, "--attn-backend"),
-                                      options.adapter, options.allow_other_base);
+  subject.checkpoint =
+      LoadCheckpoint(families, options.checkpoint, subject.precision, device,
+                     ParseAttentionBackend(options.attn_backend, "--attn-backend"), options.adapter,
+                     options.allow_other_base, ParseWeightFormat(options.quant, "--quant"));
   subject.sequence_tokens = options.sequence_tokens > 0 ? options.sequence_tokens
                                                         : subject.checkpoint.model->config().max_positions;
   subject.is_shards = IsShards(options);
@@ -309,6 +311,7 @@ void RequireSameWork(const EvaluateJobOptions& options, const Subject& subject) 
   if (subject.set) facts["sha256 of the data"] = HexEncode(subject.set->content_sha256());
   facts["--seq"] = std::to_string(subject.sequence_tokens);
   facts["--batch"] = std::to_string(options.batch_sequences);
+  facts["--quant"] = options.quant;
   RequireEqual(options.world, facts);
 }
 
@@ -330,6 +333,7 @@ nlohmann::ordered_json Evaluate(const ModelFamilies& families, const ObjectiveRe
   nlohmann::ordered_json result = measured.values;
   result.update({{"seq", sequence_tokens},
                  {"precision", PrecisionName(subject.precision)},
+                 {"quant", options.quant},
                  {"threads", options.process.threads},
                  {"checkpoint", checkpoint.named},
                  {"model", checkpoint.model_identity},

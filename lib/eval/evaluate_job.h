@@ -31,6 +31,7 @@ struct EvaluateJobOptions {
   int64_t sequence_tokens = 0;  ///< 0: the model's context
   int64_t batch_sequences = 8;
   std::string mixed_precision = "no";
+  std::string quant = "none";  ///< as ParseWeightFormat takes it
   ProcessSetup process;
   std::string attn_backend = "auto";  ///< as ParseAttentionBackend takes it
   std::string logits_path;            ///< dump the first micro-batch's logits here; empty: no

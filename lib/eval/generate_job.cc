@@ -34,6 +34,7 @@
 #include "lib/model/open_model.h"
 #include "lib/nn/precision_option.h"
 #include "lib/score/sample_filter.h"
+#include "lib/spec/weight_format.h"
 
 namespace trainwright {
 namespace {
@@ -63,6 +64,7 @@ Facts FactsOfJob(const Checkpoint& checkpoint, const GenerateSettings& settings,
   facts["--seed"] = std::to_string(settings.seed);
   facts["--samples"] = std::to_string(settings.samples);
   facts["--max-tokens"] = std::to_string(settings.max_tokens);
+  facts["--quant"] = settings.quant;
   return facts;
 }
 
@@ -75,6 +77,18 @@ void CheckChat(const GenerateSettings& settings) {
   if (settings.samples > 1) refuse("--samples");
   if (!settings.keep_if.empty()) refuse("--keep-if");
   if (!settings.context_cache.empty()) refuse("--context-cache");
+}
+
+/// Refuses what was kept of a model with other weights.
+void CheckQuant(const GenerateSettings& settings) {
+  if (ParseWeightFormat(settings.quant, "--quant") == WeightFormat::kPlain) return;
+  for (const auto& [flag, given] : {std::pair{"--context-cache", !settings.context_cache.empty()},
+                                    std::pair{"--state-in", !settings.state_in.empty()},
+                                    std::pair{"--state-out", !settings.state_out.empty()}}) {
+    if (!given) continue;
+    throw Error(ErrorCode::kUsage, flag, "does not go with --quant " + settings.quant, "",
+                "what is kept of a context is of the weights as they are stored; leave out --quant");
+  }
 }
 
 /// How conversations are written: as said, or for --chat as the model's folder says, or as its training data
@@ -102,9 +116,10 @@ class Job {
     }
     filter_ = FilterOf(settings);  // its file is missed before anything is computed
     const c10::Device device = process.device;
-    checkpoint_ = LoadCheckpoint(families, settings.checkpoint, precision_, device,
-                                 ParseAttentionBackend(settings.attn_backend, "--attn-backend"),
-                                 settings.adapter, settings.allow_other_base);
+    checkpoint_ =
+        LoadCheckpoint(families, settings.checkpoint, precision_, device,
+                       ParseAttentionBackend(settings.attn_backend, "--attn-backend"), settings.adapter,
+                       settings.allow_other_base, ParseWeightFormat(settings.quant, "--quant"));
     if (checkpoint_.tokenizer == nullptr) {
       throw Error(ErrorCode::kBadInput, checkpoint_.folder, checkpoint_.tokenizer_problem, "",
                   "put its tokenizer.model or tokenizer.json there");
@@ -166,6 +181,7 @@ class Job {
                                       {"steps", counts.steps},
                                       {"generation_time_s", time_s},
                                       {"tokens_per_s", static_cast<double>(counts.tokens) / time_s},
+                                      {"quant", settings_.quant},
                                       {"checkpoint", checkpoint_.named},
                                       {"model", checkpoint_.model_identity},
                                       {"adapter", checkpoint_.adapter_identity},
@@ -348,6 +364,7 @@ nlohmann::ordered_json RunGenerate(const ModelFamilies& families, const Generate
   CheckStateSettings(settings);
   CheckFormat(settings);
   CheckChat(settings);
+  CheckQuant(settings);
   return WithMemoryErrors(
       [&] {
         return MemoryUser{"generation of " + std::to_string(settings.batch) + " sequences",

@@ -43,6 +43,7 @@ struct GenerateSettings {
   std::string answer_format = "auto";
 
   std::string mixed_precision = "no";
+  std::string quant = "none";  ///< as ParseWeightFormat takes it
   std::string device = "auto";
   std::string attn_backend = "auto";  ///< as ParseAttentionBackend takes it
   int threads = 0;                    ///< 0: physical cores

@@ -20,7 +20,7 @@ const std::map<std::string, Names>& MetricsOfOptions() {
     const std::vector<std::pair<Names, Names>> options_of = {
         {perplexity,
          {"format", "key", "bos", "no-bos", "eos", "no-eos", "allow-other-tokenizer", "loss-on", "eval-split",
-          "eval-split-seed", "seq", "batch", "logits"}},
+          "eval-split-seed", "seq", "batch", "quant", "logits"}},
         {answers, {"samples", "gold", "answer-format", "min-accuracy"}},
         {retrieval,
          {"corpus", "queries", "qrels", "run", "run-out", "baseline", "passage-instruction", "top-k",

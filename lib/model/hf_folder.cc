@@ -154,8 +154,10 @@ ModelConfig ReadHfConfig(const FamilyList& families, const std::string& folder) 
 
 std::unique_ptr<LanguageModel> LoadHfModel(const ModelFamilies& families, const std::string& folder,
                                            Precision precision, at::Device device, const ComputeKinds& kinds,
-                                           const std::optional<EmbeddingTuning>& embedding) {
+                                           const std::optional<EmbeddingTuning>& embedding,
+                                           WeightFormat format) {
   FineTuning tuning;
+  tuning.frozen_format = format;
   tuning.embedding = embedding ? embedding : EmbeddingTuningOf(folder);
   std::unique_ptr<LanguageModel> model = MakeModel(families, ReadHfConfig(families.descriptions(), folder),
                                                    precision, device, std::nullopt, kinds, tuning);

@@ -33,7 +33,7 @@ void Fill(const std::function<FillRange(const Parameter& matrix)>& filling, Flat
       continue;
     }
     const bool in_place =
-        !parameter.quantized && parameter.value.is_cpu() && parameter.value.scalar_type() == at::kFloat;
+        !parameter.quantized() && parameter.value.is_cpu() && parameter.value.scalar_type() == at::kFloat;
     at::Tensor host = in_place ? parameter.value : at::empty(parameter.shape, at::kFloat);
     auto* values = host.mutable_data_ptr<float>();
     const FillRange fill = filling(parameter);

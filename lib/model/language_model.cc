@@ -11,6 +11,7 @@
 #include "lib/model/input_pieces.h"
 #include "lib/nn/activation/elementwise.h"
 #include "lib/nn/linear/matmul.h"
+#include "lib/nn/linear/quantized_product.h"
 
 namespace trainwright {
 namespace {
@@ -63,9 +64,20 @@ LanguageModel::LanguageModel(std::shared_ptr<Body> body, ModelCode code)
 at::Tensor LanguageModel::LogitsOf(const at::Tensor& hidden_nd) const {
   const Numerics& numerics = parameters().numerics();
   at::Tensor logits = at::empty({hidden_nd.size(0), config().vocab_size}, hidden_nd.options());
-  Matmul(hidden_nd, HeadMatrix().t(), logits);
+  const Parameter& head = parameters().all()[body_->head()];
+  if (head.quantized() && hidden_nd.is_cpu()) {
+    MultiplyQuantized(numerics, {head.matrix.get()}, hidden_nd, logits);
+  } else {
+    Matmul(hidden_nd, HeadMatrix().t(), logits);
+  }
   if (numerics.emulated()) RoundInto(numerics, logits, logits);
   return logits.to(at::kFloat);
+}
+
+at::Tensor LanguageModel::HeadMatrix() const {
+  const Parameter& head = parameters().all()[body_->head()];
+  if (!head.quantized()) return head.compute;
+  return body_->parameters().ComputeMatrix(body_->head(), head.shape[0], head.shape[1]);
 }
 
 LossSum LanguageModel::Loss(const ModelInput& input) {

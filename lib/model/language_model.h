@@ -128,7 +128,8 @@ class LanguageModel {
   LossSum LossAndGradientsOf(const ModelInput& piece, const HeadLabels& labels, const GradientScale& scale);
   /// Undefined where it is frozen.
   GradientTarget HeadGradient();
-  const at::Tensor& HeadMatrix() const { return parameters().all()[body_->head()].compute; }
+  /// Of a quantised head a scratch matrix, good until the next is read.
+  at::Tensor HeadMatrix() const;
 
   std::shared_ptr<Body> body_;
   ModelCode code_;

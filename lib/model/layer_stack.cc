@@ -62,14 +62,16 @@ void LayerStack::AddHead(const std::string& name, size_t embeddings) {
 }
 
 void LayerStack::AllocateParameters() {
-  TRAINWRIGHT_CHECK(tuning_.lora || tuning_.frozen_format == WeightFormat::kPlain);
+  const std::vector<size_t> matrices = LayerMatrices(parameters_);
   if (tuning_.lora) {
-    const std::vector<size_t> matrices = LayerMatrices(parameters_);
     parameters_.set_adapters(
         std::make_shared<LoraAdapters>(*tuning_.lora, FamilyOf(config_).lora_blocks(), &parameters_));
-    if (tuning_.frozen_format == WeightFormat::kNf4) {
-      for (const size_t index : matrices) parameters_.Quantize(index);
-    }
+  }
+  if (tuning_.frozen_format != WeightFormat::kPlain) {
+    for (const size_t index : matrices) parameters_.Quantize(index, tuning_.frozen_format);
+  }
+  if (tuning_.frozen_format == WeightFormat::kInt8 && !config_.tie_embeddings) {
+    parameters_.Quantize(head_, WeightFormat::kInt8);
   }
   // Behind the adapters, which freeze all that was there before them.
   if (tuning_.embedding) AddEmbeddingPart(*tuning_.embedding);

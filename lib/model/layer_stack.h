@@ -102,7 +102,7 @@ class LayerStack : public Body {
              std::vector<KeptTensor> kept, const FineTuning& tuning);
   /// Registers the matrix of the logits, or its name as another one of the tied embeddings.
   void AddHead(const std::string& name, size_t embeddings);
-  /// Allocates what the family registered: with adapters, and frozen beside them, as the tuning says.
+  /// Allocates what the family registered: with adapters, and frozen or quantised, as the tuning says.
   /// \throws Error{kUsage} on adapters that the family cannot have
   void AllocateParameters();
 

@@ -185,7 +185,7 @@ void RequireBaseOfAdapter(const std::string& adapter_folder, const std::string& 
 
 Checkpoint LoadCheckpoint(const ModelFamilies& families, const std::string& path, Precision precision,
                           at::Device device, const ComputeKinds& kinds, const std::string& adapter,
-                          bool allow_other_base) {
+                          bool allow_other_base, WeightFormat format) {
   Checkpoint checkpoint;
   checkpoint.folder = checkpoint.named = ResolveCheckpoint(path);
   std::string adapter_folder = adapter.empty() ? "" : ResolveCheckpoint(adapter);
@@ -202,7 +202,8 @@ Checkpoint LoadCheckpoint(const ModelFamilies& families, const std::string& path
   FileHashes verified;
   VerifyCheckpointFiles(checkpoint.folder, &verified);
   if (adapter_folder.empty()) {
-    checkpoint.model = LoadHfModel(families, checkpoint.folder, precision, device, kinds);
+    checkpoint.model = LoadHfModel(families, checkpoint.folder, precision, device, kinds,
+                                   /*embedding=*/std::nullopt, format);
     checkpoint.model_identity = IdentityOf(checkpoint.folder, HashesOfModel(checkpoint.folder, verified));
   } else {
     const nlohmann::ordered_json files = HashesOfModel(checkpoint.folder, verified);
@@ -218,9 +219,11 @@ Checkpoint LoadCheckpoint(const ModelFamilies& families, const std::string& path
     }
     // An adapter that was not trained to embed leaves its base as it embeds.
     const std::string& projects = ProjectionOf(adapter_folder) ? adapter_folder : checkpoint.folder;
-    checkpoint.model = MakeModel(
-        families, ReadHfConfig(families.descriptions(), checkpoint.folder), precision, device, std::nullopt,
-        kinds, {.lora = ReadPeftConfig(adapter_folder).lora, .embedding = EmbeddingTuningOf(projects)});
+    checkpoint.model = MakeModel(families, ReadHfConfig(families.descriptions(), checkpoint.folder),
+                                 precision, device, std::nullopt, kinds,
+                                 {.lora = ReadPeftConfig(adapter_folder).lora,
+                                  .frozen_format = format,
+                                  .embedding = EmbeddingTuningOf(projects)});
     LoadWeights(checkpoint.folder, &checkpoint.model->parameters());
     LoadPeftWeights(adapter_folder, &checkpoint.model->parameters());
     LoadProjection(projects, &checkpoint.model->parameters());

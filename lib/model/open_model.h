@@ -7,6 +7,7 @@
 
 #include "lib/checkpoint/checkpoint_metadata.h"
 #include "lib/model/model_family.h"
+#include "lib/spec/weight_format.h"
 #include "lib/tok/tokenizer.h"
 
 namespace trainwright {
@@ -63,8 +64,9 @@ void RequireBaseOfAdapter(const std::string& adapter_folder, const std::string& 
 /// adapter_config.json names
 /// \param adapter one to put beside the model; empty: none
 /// \param allow_other_base whether it may be another model than the one that the adapter was trained on
+/// \param format of the layers' matrices: quantised as they are read, adapters beside them are not
 Checkpoint LoadCheckpoint(const ModelFamilies& families, const std::string& path, Precision precision,
                           at::Device device, const ComputeKinds& kinds = {}, const std::string& adapter = "",
-                          bool allow_other_base = false);
+                          bool allow_other_base = false, WeightFormat format = WeightFormat::kPlain);
 
 }  // namespace trainwright

@@ -308,7 +308,7 @@ void SaveWeights(const FlatParameters& parameters, OverwritableSink* sink, const
   std::vector<SafetensorsTensor> tensors;
   for (const Parameter& parameter : parameters.all()) {
     if (!IsOfModelFiles(parameter)) continue;
-    TRAINWRIGHT_CHECK(!parameter.quantized);
+    TRAINWRIGHT_CHECK(!parameter.quantized());
     at::Tensor value = parameter.value;
     if (output.values.defined() && parameter.trainable) {
       value = output.values.narrow(0, parameter.offset, parameter.size).view(parameter.shape);

@@ -101,12 +101,8 @@ json AskedZeroAccumulation(const TrainSettings& settings) {
   return ZeroAccumulationName(ParseZeroAccumulation(settings.zero_accum, "--zero-accum"));
 }
 
-std::string FormatName(WeightFormat format) {
-  return format == WeightFormat::kNf4 ? "nf4" : "none";
-}
-
 WeightFormat FormatNamed(const std::string& name, const std::string& of) {
-  return ValueNamed(name, of, FormatName, {WeightFormat::kPlain, WeightFormat::kNf4});
+  return ValueNamed(name, of, WeightFormatName, {WeightFormat::kPlain, WeightFormat::kNf4});
 }
 
 json AskedFormat(const TrainSettings& settings) {
@@ -598,7 +594,7 @@ PlanTable TuningRows() {
       {.stored = "quant",
        .options = {"quant"},
        .old_states = OldStates::FirstLacksIt("none"),
-       .value = Named<WeightFormat>(FormatName, FormatNamed, AskedFormat, &TrainPlan::tuning,
+       .value = Named<WeightFormat>(WeightFormatName, FormatNamed, AskedFormat, &TrainPlan::tuning,
                                     &FineTuning::frozen_format),
        .fixed_in_branch = true,
        .told_when = HasAdapters,

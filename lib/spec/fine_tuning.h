@@ -5,12 +5,9 @@
 #include <optional>
 
 #include "lib/spec/lora_options.h"
+#include "lib/spec/weight_format.h"
 
 namespace trainwright {
-
-/// How frozen matrices of the layers are stored: in the type of the GEMMs, or in 4 bits
-/// (lib/nn/linear/nf4.h).
-enum class WeightFormat { kPlain, kNf4 };
 
 /// What a model that embeds texts has beside its layers.
 struct EmbeddingTuning {
@@ -23,9 +20,11 @@ struct EmbeddingTuning {
 
 /// Nothing said: all parameters are trained.
 struct FineTuning {
-  std::optional<LoraOptions> lora;                    ///< train adapters alone
-  WeightFormat frozen_format = WeightFormat::kPlain;  ///< with adapters only
-  std::optional<EmbeddingTuning> embedding = {};      ///< nothing: a model that embeds no texts
+  std::optional<LoraOptions> lora;  ///< train adapters alone
+  /// Of the layers' matrices, which are frozen then, and with kInt8 of a head of its own; without adapters
+  /// for models that are only read.
+  WeightFormat frozen_format = WeightFormat::kPlain;
+  std::optional<EmbeddingTuning> embedding = {};  ///< nothing: a model that embeds no texts
   bool operator==(const FineTuning&) const = default;
 };
 

@@ -37,11 +37,11 @@ std::string CountsOf(const TrainerState& state) {
 Facts FactsOfWeights(const FlatParameters& parameters) {
   Xxh128Stream hash;
   for (const Parameter& parameter : parameters.all()) {
-    if (!parameter.quantized) {
+    if (!parameter.quantized()) {
       Update(parameter.value, &hash);
       continue;
     }
-    for (const at::Tensor& part : parameter.nf4.parts()) Update(part, &hash);
+    for (const at::Tensor& part : parameter.matrix->parts()) Update(part, &hash);
   }
   return {{"XXH3 of the weights at the start", HexEncode(hash.Digest())}};
 }

@@ -33,8 +33,8 @@ ValueTypes ValueTypesOf(const LanguageModel& model) {
   const FlatParameters& parameters = model.parameters();
   std::set<std::string> weights;
   for (const Parameter& parameter : parameters.all()) {
-    if (parameter.quantized) {
-      weights.insert("nf4");
+    if (parameter.quantized()) {
+      weights.insert(WeightFormatName(parameter.format));
     } else if (parameter.shape.size() == 2) {
       weights.insert(NameOfValueType(parameter.compute.scalar_type()));
     }

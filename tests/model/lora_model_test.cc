@@ -313,10 +313,10 @@ TEST_P(LoraModelTest, QuantizedBaseGivesTheGradientsOfItsDequantizedWeights) {
                plain = Make(options, WeightFormat::kPlain, precision);
     for (size_t i = 0; i < plain->parameters().all().size(); ++i) {
       const Parameter& parameter = quantized->parameters().all()[i];
-      if (!parameter.quantized) continue;
+      if (!parameter.quantized()) continue;
       const Numerics exact;
       at::Tensor read = at::empty(parameter.shape, at::kFloat);
-      parameter.nf4.Dequantize(exact, read);
+      parameter.matrix->DequantizeRows(exact, 0, read);
       plain->parameters().Assign(i, read);
     }
     EXPECT_EQ(quantized->LossAndGradients(input, 1.0).loss_nats,

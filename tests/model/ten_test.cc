@@ -201,7 +201,7 @@ TEST_P(TenTest, AdaptersTrainBesideFrozenWeights) {
     EXPECT_LT(model->Loss(input).loss_nats, before);
     for (const Parameter& parameter : model->parameters().all()) {
       EXPECT_EQ(parameter.trainable, IsAdapterParameter(parameter)) << parameter.name;
-      EXPECT_TRUE(parameter.adaptable || !parameter.quantized) << parameter.name;
+      EXPECT_TRUE(parameter.adaptable || !parameter.quantized()) << parameter.name;
     }
   }
 }

@@ -148,7 +148,7 @@ TEST(QuantizedLinearTest, IsTheLinearOfTheDequantizedWeights) {
   for (const Numerics& numerics : {test::kFp32, Numerics{Precision::kBf16, at::kBFloat16}}) {
     FlatParameters quantized, plain;
     for (size_t i = 0; i < 2; ++i) {
-      quantized.Quantize(quantized.Add("w" + std::to_string(i), {32, 48}, true));
+      quantized.Quantize(quantized.Add("w" + std::to_string(i), {32, 48}, true), WeightFormat::kNf4);
       plain.Freeze(plain.Add("w" + std::to_string(i), {32, 48}, true));
     }
     quantized.Allocate(numerics, at::Device(at::kCPU));

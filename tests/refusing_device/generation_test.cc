@@ -48,6 +48,19 @@ std::unique_ptr<LanguageModel> SureModel(const ModelConfig& config, at::Device d
   return model;
 }
 
+/// Those of SureModel, quantised.
+std::unique_ptr<LanguageModel> SureQuantisedModel(const ModelConfig& config, at::Device device,
+                                                  WeightFormat format) {
+  const auto stored = SureModel(config, kCpu);
+  auto model = MakeModel(test::Families(), config, Precision::kFp32, device, std::nullopt, {},
+                         {.frozen_format = format});
+  for (size_t i = 0; i < stored->parameters().all().size(); ++i) {
+    model->parameters().Assign(i, stored->parameters().all()[i].value);
+  }
+  model->parameters().RefreshCompute();
+  return model;
+}
+
 TEST(DeviceGenerationTest, GreedyTokensAreTheCpus) {
   for (const NamedModel& named : test::DeviceModels()) {
     const auto here = SureModel(named.config, kCpu), there = SureModel(named.config, kRefusingDevice);
@@ -61,16 +74,31 @@ TEST(DeviceGenerationTest, TokensThatDoNotDependOnTheBatchAreTheCpus) {
   EXPECT_EQ(Continue(there.get(), 20, true), Continue(here.get(), 20, true));
 }
 
+TEST(DeviceGenerationTest, GreedyTokensOfQuantisedWeightsAreTheCpus) {
+  for (const NamedModel& named : test::DeviceModels()) {
+    for (const WeightFormat format : {WeightFormat::kNf4, WeightFormat::kInt8}) {
+      const auto here = SureQuantisedModel(named.config, kCpu, format),
+                 there = SureQuantisedModel(named.config, kRefusingDevice, format);
+      EXPECT_EQ(Continue(there.get(), 20), Continue(here.get(), 20))
+          << named.name << ", " << WeightFormatName(format);
+    }
+  }
+}
+
 TEST(DeviceGenerationTest, ATokenOfAllSequencesWaitsOnce) {
   for (const NamedModel& named : test::DeviceModels()) {
-    const auto model = SureModel(named.config, kRefusingDevice);
-    const std::unique_ptr<Decoder> decoder = model->NewDecoder(32, 2);
-    const std::vector<Continuation> next = {{0, {1, 2, 3}}, {1, {4}}};
-    decoder->AppendToEach(next).cpu();
-    test::ResetDeviceCounts();
-    decoder->AppendToEach({{0, {5}}, {1, {6}}}).cpu();
-    EXPECT_EQ(CountsOfDevice().waits, (std::map<std::string, int64_t>{{"a copy to the host", 1}}))
-        << named.name;
+    for (const WeightFormat format : {WeightFormat::kPlain, WeightFormat::kNf4, WeightFormat::kInt8}) {
+      const auto model = format == WeightFormat::kPlain
+                             ? SureModel(named.config, kRefusingDevice)
+                             : SureQuantisedModel(named.config, kRefusingDevice, format);
+      const std::unique_ptr<Decoder> decoder = model->NewDecoder(32, 2);
+      const std::vector<Continuation> next = {{0, {1, 2, 3}}, {1, {4}}};
+      decoder->AppendToEach(next).cpu();
+      test::ResetDeviceCounts();
+      decoder->AppendToEach({{0, {5}}, {1, {6}}}).cpu();
+      EXPECT_EQ(CountsOfDevice().waits, (std::map<std::string, int64_t>{{"a copy to the host", 1}}))
+          << named.name << ", " << WeightFormatName(format);
+    }
   }
 }
 

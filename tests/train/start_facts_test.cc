@@ -55,7 +55,7 @@ TEST(StartFactsTest, ChangeWithAWeightInFourBits) {
   const Facts before = FactsOfWeights(parameters);
   EXPECT_EQ(FactsOfWeights(ModelAtStart(AdaptersBeside(WeightFormat::kNf4))->parameters()), before);
   for (size_t i = 0; i < parameters.all().size(); ++i) {
-    if (!parameters.all()[i].quantized) continue;
+    if (!parameters.all()[i].quantized()) continue;
     parameters.Assign(i, at::ones(parameters.all()[i].shape));
     EXPECT_THAT(FactsOfWeights(parameters), Ne(before));
     return;

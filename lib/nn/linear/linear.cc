@@ -12,6 +12,7 @@
 #include "lib/nn/linear/bias.h"
 #include "lib/nn/linear/fp8.h"
 #include "lib/nn/linear/matmul.h"
+#include "lib/nn/linear/quantized_product.h"
 #include "lib/nn/product_ops.h"
 #include "lib/spec/precision.h"
 #include "lib/spec/product_rows.h"
@@ -163,6 +164,11 @@ void Linear::ForwardWithoutBias(const at::Tensor& x, at::Tensor& y) const {
 }
 
 void Linear::MultiplyForward(const Piece& piece, const at::Tensor& x, at::Tensor& columns) const {
+  if ((*parameters_)[piece.first].quantized() && x.is_cpu() && !fp8_) {
+    std::vector<const QuantizedMatrix*> matrices;
+    for (size_t i = piece.first; i <= piece.last; ++i) matrices.push_back((*parameters_)[i].matrix.get());
+    return MultiplyQuantized(parameters_->numerics(), matrices, x, columns);
+  }
   const at::Tensor weight = parameters_->ComputeMatrix(piece.first, piece.rows, in_);
   if (!fp8_) return Matmul(x, weight.t(), columns);
   const Numerics& numerics = parameters_->numerics();

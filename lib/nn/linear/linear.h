@@ -20,6 +20,8 @@ namespace trainwright {
 /// On a GPU biases and their gradients are part of the GEMMs (product_ops.h) but of those with adapters: y
 /// is rounded once, after its bias is added. On a CPU it is rounded before that, too.
 ///
+/// Quantised parameters are read as they lie on a CPU (quantized_product.h), and elsewhere dequantised first.
+///
 /// In fp8 (fp8.h) the parameters that are multiplied as one matrix have one scale, and so have the columns
 /// of dy that belong to them; biases and GELUs are no part of the GEMMs then, and adapters are not in fp8.
 class Linear {

@@ -32,6 +32,20 @@ uint8_t Nearest(std::span<const float, kSize> book, float value) {
   return static_cast<uint8_t>(value <= (book[index - 1] + book[index]) / 2 ? index - 1 : index);
 }
 
+/// Those of the code book for values * factor, as Nearest has them: how many of the middles between two
+/// values of the book are below. Loops of one shape, so that the compiler can use vectors.
+void NearestCodes(const float* values, int64_t size, float factor, int32_t* codes) {
+  const std::span<const float, 16> book = Nf4CodeBook();
+  float scaled[kNf4Block] = {};
+  int32_t counts[kNf4Block] = {};
+  for (int64_t i = 0; i < size; ++i) scaled[i] = values[i] * factor;
+  for (size_t k = 0; k + 1 < book.size(); ++k) {
+    const float middle = (book[k] + book[k + 1]) / 2;
+    for (int64_t i = 0; i < kNf4Block; ++i) counts[i] += scaled[i] <= middle ? 0 : 1;
+  }
+  std::copy_n(counts, size, codes);
+}
+
 float LargestMagnitude(const float* values, int64_t size) {
   float largest = 0;
   for (int64_t i = 0; i < size; ++i) largest = std::max(largest, std::fabs(values[i]));
@@ -40,6 +54,36 @@ float LargestMagnitude(const float* values, int64_t size) {
 
 int64_t Blocks(int64_t size, int64_t block) {
   return (size + block - 1) / block;
+}
+
+struct Nf4Parts {
+  const uint8_t* codes;
+  int64_t code_bytes;
+  const uint8_t* scales;
+  const float* scale_magnitudes;
+  float mean;
+};
+
+/// Elements from `first` on, wherever in a block that is.
+void ReadElements(const Nf4Parts& parts, int64_t first, int64_t size, float* out) {
+  const std::span<const float, 256> map = DynamicMap();
+  const float* book = Nf4CodeBook().data();
+  for (int64_t i = first; i < first + size;) {
+    const int64_t block = i / kNf4Block, skipped = i % kNf4Block;
+    const int64_t count = std::min(kNf4Block - skipped, first + size - i);
+    const float scaled = map[parts.scales[block]] * parts.scale_magnitudes[block / kNf4ScaleBlock];
+    const float magnitude = scaled + parts.mean;
+    const uint8_t* codes = parts.codes + block * kNf4Block / 2;
+    if (skipped == 0) {
+      cpu::DequantizeNf4Block(codes, count, book, magnitude, out + (i - first));
+    } else {
+      float whole[kNf4Block];
+      const int64_t present = std::min(kNf4Block, 2 * parts.code_bytes - block * kNf4Block);
+      cpu::DequantizeNf4Block(codes, present, book, magnitude, whole);
+      std::copy_n(whole + skipped, count, out + (i - first));
+    }
+    i += count;
+  }
 }
 
 }  // namespace
@@ -71,10 +115,11 @@ void Nf4Tensor::Quantize(const at::Tensor& values) {
       const int64_t first = block * kNf4Block, size = std::min(kNf4Block, size_ - first);
       const float magnitude = LargestMagnitude(data + first, size);
       magnitudes[static_cast<size_t>(block)] = magnitude;
-      const float inverse = 1.0f / std::max(magnitude, 1e-38f);
+      int32_t of_block[kNf4Block];
+      NearestCodes(data + first, size, 1.0f / std::max(magnitude, 1e-38f), of_block);
       for (int64_t i = 0; i < size; ++i) {
-        const uint8_t code = Nearest(Nf4CodeBook(), data[first + i] * inverse);
-        codes[static_cast<size_t>((first + i) / 2)] |= (first + i) % 2 == 0 ? code << 4 : code;
+        const auto code = static_cast<uint8_t>(of_block[i]);
+        codes[static_cast<size_t>((first + i) / 2)] |= i % 2 == 0 ? code << 4 : code;
       }
     }
   });
@@ -102,37 +147,33 @@ void Nf4Tensor::Quantize(const at::Tensor& values) {
   mean_.fill_(mean);
 }
 
-void Nf4Tensor::Dequantize(const Numerics& numerics, at::Tensor& out) const {
-  TRAINWRIGHT_CHECK(out.numel() == size_ && out.is_contiguous() && out.scalar_type() == numerics.storage);
+void Nf4Tensor::Dequantize(const Numerics& numerics, at::Tensor& out, int64_t first) const {
+  TRAINWRIGHT_CHECK(first >= 0 && first + out.numel() <= size_ && out.is_contiguous() &&
+                    out.scalar_type() == numerics.storage);
   if (out.is_meta()) return;
   if (!out.is_cpu()) {
+    TRAINWRIGHT_CHECK(out.numel() == size_);
     return ops::DequantizeNf4(codes_, scales_, scale_magnitudes_, mean_, numerics.code(), out);
   }
-  DequantizeNf4OnCpu(numerics, codes_, scales_, scale_magnitudes_, mean_, out);
+  DequantizeNf4OnCpu(numerics, codes_, scales_, scale_magnitudes_, mean_, out, first);
 }
 
 void DequantizeNf4OnCpu(const Numerics& numerics, const at::Tensor& code_bytes, const at::Tensor& scale_bytes,
-                        const at::Tensor& magnitudes, const at::Tensor& mean_magnitude, at::Tensor& out) {
+                        const at::Tensor& magnitudes, const at::Tensor& mean_magnitude, at::Tensor& out,
+                        int64_t first) {
   const int64_t total = out.numel();
-  const uint8_t *codes = code_bytes.const_data_ptr<uint8_t>(),
-                *scales = scale_bytes.const_data_ptr<uint8_t>();
-  const float *scale_magnitudes = magnitudes.const_data_ptr<float>(),
-              mean = *mean_magnitude.const_data_ptr<float>();
-  const std::span<const float, 256> map = DynamicMap();
+  const Nf4Parts parts = {code_bytes.const_data_ptr<uint8_t>(), code_bytes.numel(),
+                          scale_bytes.const_data_ptr<uint8_t>(), magnitudes.const_data_ptr<float>(),
+                          *mean_magnitude.const_data_ptr<float>()};
   const cpu::Codec codec = cpu::CodecOf(numerics);
   auto* to = static_cast<uint8_t*>(out.mutable_data_ptr());
   const auto element_size = static_cast<int64_t>(out.element_size());
   cpu::ParallelRows(Blocks(total, kPiece), kPiece, [&](int64_t begin, int64_t end) {
     float values[kPiece];
     for (int64_t piece = begin; piece < end; ++piece) {
-      const int64_t first = piece * kPiece, size = std::min(kPiece, total - first);
-      for (int64_t i = 0; i < size; i += kNf4Block) {
-        const int64_t block = (first + i) / kNf4Block;
-        const float scaled = map[scales[block]] * scale_magnitudes[block / kNf4ScaleBlock];
-        cpu::DequantizeNf4Block(codes + (first + i) / 2, std::min(kNf4Block, size - i), Nf4CodeBook().data(),
-                                scaled + mean, values + i);
-      }
-      cpu::BestKernels().round(codec, values, to + first * element_size, 0, size);
+      const int64_t offset = piece * kPiece, size = std::min(kPiece, total - offset);
+      ReadElements(parts, first + offset, size, values);
+      cpu::BestKernels().round(codec, values, to + offset * element_size, 0, size);
     }
   });
 }

@@ -22,7 +22,8 @@ namespace trainwright {
 
 /// The CPU's kernel of Nf4Tensor::Dequantize.
 void DequantizeNf4OnCpu(const Numerics& numerics, const at::Tensor& code_bytes, const at::Tensor& scale_bytes,
-                        const at::Tensor& magnitudes, const at::Tensor& mean_magnitude, at::Tensor& out);
+                        const at::Tensor& magnitudes, const at::Tensor& mean_magnitude, at::Tensor& out,
+                        int64_t first = 0);
 
 /// A matrix in NF4. Copies share the content.
 class Nf4Tensor {
@@ -38,8 +39,9 @@ class Nf4Tensor {
   /// \param values of `size` elements, any floating type and device. Rounded to fp32 first.
   void Quantize(const at::Tensor& values);
   /// One kernel on every device, with the same bits.
-  /// \param out contiguous, `size` elements of the numerics' storage type
-  void Dequantize(const Numerics& numerics, at::Tensor& out) const;
+  /// \param out contiguous, the elements from `first` on, of the numerics' storage type; on a device that is
+  ///     not the CPU all of them
+  void Dequantize(const Numerics& numerics, at::Tensor& out, int64_t first = 0) const;
 
  private:
   int64_t size_ = 0;

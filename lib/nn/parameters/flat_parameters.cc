@@ -76,17 +76,17 @@ void FlatParameters::Freeze(size_t index) {
   parameters_[index].trainable = false;
 }
 
-void FlatParameters::Quantize(size_t index) {
+void FlatParameters::Quantize(size_t index, WeightFormat format) {
   Freeze(index);
-  TRAINWRIGHT_CHECK(parameters_[index].shape.size() == 2);
-  parameters_[index].quantized = true;
+  TRAINWRIGHT_CHECK(parameters_[index].shape.size() == 2 && format != WeightFormat::kPlain);
+  parameters_[index].format = format;
 }
 
 void FlatParameters::Allocate(const Numerics& numerics, at::Device device) {
   numerics_ = numerics;
   int64_t trainable = 0, frozen_matrices = 0, frozen_vectors = 0;
   for (Parameter& parameter : parameters_) {
-    if (parameter.quantized) continue;
+    if (parameter.quantized()) continue;
     int64_t& end = parameter.trainable ? trainable : IsMatrix(parameter) ? frozen_matrices : frozen_vectors;
     parameter.offset = end;
     end += Padded(parameter.size);
@@ -100,8 +100,8 @@ void FlatParameters::Allocate(const Numerics& numerics, at::Device device) {
   frozen_matrices_ = zeros(frozen_matrices, numerics.storage);
   frozen_vectors_ = zeros(frozen_vectors, at::kFloat);
   for (Parameter& parameter : parameters_) {
-    if (parameter.quantized) {
-      parameter.nf4 = Nf4Tensor(parameter.size, device);
+    if (parameter.quantized()) {
+      parameter.matrix = NewQuantizedMatrix(parameter.format, parameter.shape[0], parameter.shape[1], device);
       continue;
     }
     const auto view = [&](const at::Tensor& buffer) {
@@ -205,20 +205,20 @@ void FlatParameters::ForEachGradientPart(const std::function<void(int64_t, at::T
 
 bool FlatParameters::Adjoin(size_t first, size_t second) const {
   const Parameter &before = parameters_[first], &after = parameters_[second];
-  if (before.quantized || after.quantized) return before.quantized && after.quantized && first + 1 == second;
+  if (before.quantized() || after.quantized()) return before.format == after.format && first + 1 == second;
   return before.trainable == after.trainable && IsMatrix(before) == IsMatrix(after) &&
          before.offset + before.size == after.offset;
 }
 
 at::Tensor FlatParameters::ComputeMatrix(size_t index, int64_t rows, int64_t columns) {
   const Parameter& parameter = parameters_[index];
-  if (parameter.quantized) {
+  if (parameter.quantized()) {
     at::Tensor scratch = scratch_.Get({rows, columns}, numerics_.storage, values_.device());
     for (int64_t row = 0; row < rows; row += parameters_[index++].shape[0]) {
       const Parameter& part = parameters_[index];
-      TRAINWRIGHT_CHECK(part.quantized && part.shape[1] == columns && row + part.shape[0] <= rows);
+      TRAINWRIGHT_CHECK(part.quantized() && part.shape[1] == columns && row + part.shape[0] <= rows);
       at::Tensor own = scratch.narrow(0, row, part.shape[0]);
-      part.nf4.Dequantize(numerics_, own);
+      part.matrix->DequantizeRows(numerics_, 0, own);
     }
     return scratch;
   }
@@ -246,14 +246,15 @@ int64_t FlatParameters::trainable_count() const {
 
 int64_t FlatParameters::frozen_bytes() const {
   auto bytes = static_cast<int64_t>(frozen_matrices_.nbytes() + frozen_vectors_.nbytes());
-  for (const Parameter& parameter : parameters_) bytes += parameter.quantized ? parameter.nf4.bytes() : 0;
+  for (const Parameter& parameter : parameters_)
+    bytes += parameter.quantized() ? parameter.matrix->bytes() : 0;
   return bytes;
 }
 
 void FlatParameters::Assign(size_t index, const at::Tensor& value) {
   const Parameter& parameter = parameters_[index];
   TRAINWRIGHT_CHECK(value.sizes() == at::IntArrayRef(parameter.shape) && !masters_sharded());
-  if (parameter.quantized) return parameters_[index].nf4.Quantize(value);
+  if (parameter.quantized()) return parameter.matrix->Quantize(value);
   at::Tensor own = parameter.value;
   own.copy_(value);
   if (!parameter.trainable && IsMatrix(parameter) && numerics_.emulated()) RoundInto(numerics_, own, own);

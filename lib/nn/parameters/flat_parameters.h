@@ -4,8 +4,8 @@
 /// Every parameter starts on a 16-element boundary of its buffer and the order is fixed by the calls of Add,
 /// because a shifted parameter changes the bits of vectorised reductions. One buffer makes the optimizer one
 /// call and a checkpoint one write. A frozen matrix (or several, one after the other) takes the storage type
-/// and a frozen vector (a norm's weight, a bias) fp32, or a frozen matrix is kept in 4 bits and read through
-/// a scratch matrix: none of them has a master, a gradient or moments.
+/// and a frozen vector (a norm's weight, a bias) fp32, or a frozen matrix is kept quantised and is read as it
+/// lies, or through a scratch matrix: none of them has a master, a gradient or moments.
 ///
 /// Sharded over ranks, a rank updates its shard alone (ShardLayout). Beside a compute copy it then has no
 /// other masters: values() is its shard, and what the passes read in fp32 is a copy of its own. Gradients may
@@ -23,11 +23,12 @@
 #include <vector>
 
 #include "lib/nn/buffer.h"
-#include "lib/nn/linear/nf4.h"
+#include "lib/nn/linear/quantized_matrix.h"
 #include "lib/nn/parameters/gradient_buffer.h"
 #include "lib/nn/parameters/gradient_target.h"
 #include "lib/nn/precision.h"
 #include "lib/spec/shard_layout.h"
+#include "lib/spec/weight_format.h"
 
 namespace trainwright {
 
@@ -43,8 +44,9 @@ struct Parameter {
   bool decay = true;      ///< weight decay applies (matrices yes, norms and biases no)
   double rate = 1;        ///< what an optimizer's learning rate is multiplied by
   bool trainable = true;
-  bool adaptable = true;   ///< of a matrix of a layer: whether it can have an adapter, or 4 bits
-  bool quantized = false;  ///< kept in NF4: `value` and `compute` are undefined, ComputeMatrix reads it
+  bool adaptable = true;  ///< of a matrix of a layer: whether it can have an adapter, or be quantised
+  /// Of a matrix; other than kPlain `value` and `compute` are undefined, and `matrix` has the weights.
+  WeightFormat format = WeightFormat::kPlain;
   /// Whether the passes read it through ComputeMatrix alone: then a rank needs no more of its master than its
   /// shard.
   bool of_products = false;
@@ -59,7 +61,8 @@ struct Parameter {
   at::Tensor gradient;
   /// What forward and backward read: `value` itself under fp32, else the reduced-precision copy.
   at::Tensor compute;
-  Nf4Tensor nf4 = {};  ///< of a quantised one
+  std::shared_ptr<QuantizedMatrix> matrix = nullptr;  ///< of a quantised one; copies share it
+  bool quantized() const { return format != WeightFormat::kPlain; }
 };
 
 /// A tensor that files of a model's family always hold though this model has none: zeros.
@@ -91,8 +94,8 @@ class FlatParameters {
   void AddAlias(std::string name, size_t index);
   /// Excludes a parameter from training. Before Allocate.
   void Freeze(size_t index);
-  /// Freezes a matrix and keeps it in NF4. Before Allocate.
-  void Quantize(size_t index);
+  /// Freezes a matrix and keeps it in a format other than kPlain. Before Allocate.
+  void Quantize(size_t index, WeightFormat format);
   /// Allocates the values, zeroed, and the compute copy.
   void Allocate(const Numerics& numerics, at::Device device);
   const std::vector<Parameter>& all() const { return parameters_; }
