@@ -67,8 +67,11 @@ class PluginRecorder final : public GraphRecorder {
 
 }  // namespace
 
+bool IsLackOfMemory(const std::exception& exception) {
+  return dynamic_cast<const c10::OutOfMemoryError*>(&exception) != nullptr;
+}
+
 void RefuseUnrecorded(const std::string& what, const std::exception& exception) {
-  if (dynamic_cast<const c10::OutOfMemoryError*>(&exception) != nullptr) throw;
   throw Error(ErrorCode::kDevice, "--compile graph", what + " cannot be recorded: " + WordsOf(exception), "",
               "run with --compile auto, which then goes on without graphs");
 }

@@ -43,11 +43,12 @@ std::unique_ptr<GraphRecorder> MakeGraphRecorder(c10::Device device);
 /// \param plugin outlives it
 std::unique_ptr<GraphRecorder> MakeGraphRecorder(const DeviceGraphPlugin* plugin, int32_t device);
 
-/// Ends a run whose work has to be repeated as graphs and cannot be. Lack of memory is for who makes
-/// micro-batches smaller.
+/// Whether work could not be recorded for lack of memory.
+bool IsLackOfMemory(const std::exception& exception);
+
+/// Ends a run whose work has to be repeated as graphs and cannot be.
 /// \param what was to be recorded
-/// \param exception being handled
-/// \throws Error{kDevice}, or the exception where memory ran out
+/// \throws Error{kDevice}
 [[noreturn]] void RefuseUnrecorded(const std::string& what, const std::exception& exception);
 
 }  // namespace trainwright

@@ -40,6 +40,7 @@ nlohmann::json CountsOf(const PretokenizeReport& report) {
   nlohmann::json counts;
   for (const auto& [name, member] : kTotals) counts[name] = report.written.*member;
   for (const auto& [name, member] : kCounts) counts[name] = report.*member;
+  counts["documents_tied"] = report.documents_tied;
   for (size_t i = 0; i < kSkipReasonCount; ++i) counts["skipped"][kSkipReasonNames[i]] = report.skipped[i];
   return counts;
 }
@@ -50,6 +51,7 @@ void AddCounts(const nlohmann::json& counts, const std::string& file, Pretokeniz
   try {
     for (const auto& [name, member] : kTotals) report->written.*member += counts.at(name).get<uint64_t>();
     for (const auto& [name, member] : kCounts) report->*member += counts.at(name).get<uint64_t>();
+    report->documents_tied += counts.value("documents_tied", uint64_t{0});  // earlier versions have none
     for (size_t i = 0; i < kSkipReasonCount; ++i) {
       report->skipped[i] += counts.at("skipped").at(kSkipReasonNames[i]).get<uint64_t>();
     }

@@ -33,7 +33,7 @@ struct EncodedDocument {
   uint64_t source_bytes = 0, replaced_bytes = 0, texts_cut = 0;
   Fate fate = Fate::kTrain;
   SkipReason reason = SkipReason::kBadJson;  // of Fate::kSkipped
-  bool verified = false;
+  bool verified = false, tied = false;
   bool is_written() const { return fate == Fate::kTrain || fate == Fate::kHoldout; }
 };
 
@@ -97,9 +97,12 @@ class BatchEncoder {
         document.fate = Fate::kSkipped;
         document.reason = problem->reason;
       } else if (document.is_written() && check_ != nullptr && check_->Due(batch.first_record + i)) {
-        out.error = Verify(worker, batch, i, std::span(out.ids).subspan(ids_begin));
+        ReferenceCheck::Comparison comparison =
+            Verify(worker, batch, i, std::span(out.ids).subspan(ids_begin));
+        out.error = std::move(comparison.difference);
         if (out.error) break;
         document.verified = true;
+        document.tied = comparison.tied;
       }
       const bool too_long = options_.max_tokens > 0 && out.ids.size() - ids_begin > options_.max_tokens;
       if (too_long) document.fate = Fate::kOverMaxTokens;
@@ -124,9 +127,8 @@ class BatchEncoder {
                                     : EncodeChat(worker, batch, index, document, chat, out);
   }
 
-  /// \returns how the reference's ids differ, if they do
-  std::optional<Error> Verify(int worker, const RecordBatch& batch, size_t index,
-                              std::span<const uint32_t> ids) const {
+  ReferenceCheck::Comparison Verify(int worker, const RecordBatch& batch, size_t index,
+                                    std::span<const uint32_t> ids) const {
     EncodedBatch theirs;
     EncodedDocument document;
     EncodedChat chat;
@@ -320,6 +322,7 @@ class DocumentCollector {
       begin = document.ids_end;
       runs_begin = document.runs_end;
       report_.documents_verified += document.verified ? 1 : 0;
+      report_.documents_tied += document.tied ? 1 : 0;
       switch (document.fate) {
         case Fate::kSkipped:
           ++report_.skipped[static_cast<size_t>(document.reason)];
@@ -570,6 +573,7 @@ nlohmann::ordered_json ToJson(const PretokenizeReport& report) {
       {"tokenizer_sha256", HexEncode(report.tokenizer_sha256)}};
   if (!report.verified_with.empty()) {
     json["documents_verified"] = report.documents_verified;
+    if (report.documents_tied > 0) json["documents_tied"] = report.documents_tied;
     json["verified_with"] = report.verified_with;
   }
   if (report.records != RecordKind::kLm) {
@@ -622,6 +626,9 @@ std::string Describe(const PretokenizeReport& report) {
   }
   if (!report.verified_with.empty()) {
     line += "; verified " + count(report.documents_verified, "document") + " with " + report.verified_with;
+    if (report.documents_tied > 0) {
+      line += ", of which " + std::to_string(report.documents_tied) + " differ in ties alone";
+    }
   }
   if (report.texts_cut > 0) line += "; cut " + count(report.texts_cut, "text") + " to the limit of tokens";
   if (report.replaced_bytes > 0) line += "; replaced " + count(report.replaced_bytes, "bad byte");

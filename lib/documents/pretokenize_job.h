@@ -60,7 +60,8 @@ struct PretokenizeReport {
   uint64_t over_max_characters = 0, over_max_tokens = 0;  ///< documents left out as too long
   uint64_t tokenizer_calls = 0;                           ///< for the documents' text
   uint64_t documents_verified = 0;
-  std::string verified_with;  ///< what they were compared with; empty: nothing was asked for
+  uint64_t documents_tied = 0;  ///< of these, with other ids than the reference's by ties alone
+  std::string verified_with;    ///< what they were compared with; empty: nothing was asked for
   RecordKind records = RecordKind::kLm;
   uint64_t loss_tokens =
       0;  ///< of `written`: those that training predicts, of sft records; pools, of contrastive

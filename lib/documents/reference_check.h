@@ -25,11 +25,13 @@ class ReferenceCheck {
   bool Due(uint64_t record) const { return (record - 1) % every_ == 0; }
   const Tokenizer& reference() const { return *reference_; }
 
+  struct Comparison {
+    std::optional<Error> difference;  ///< kNo: the first position where the ids differ, and both ids
+    bool tied = false;  ///< they differ as the reference explains, and both are right: no difference
+  };
   /// \param source, place where the document is, for the message
-  /// \returns an Error{kNo} naming the first position where the ids differ, and both ids; nullopt when none
-  /// does
-  std::optional<Error> Compare(std::span<const uint32_t> ids, std::span<const uint32_t> reference_ids,
-                               const std::string& source, const std::string& place) const;
+  Comparison Compare(std::span<const uint32_t> ids, std::span<const uint32_t> reference_ids,
+                     const std::string& source, const std::string& place) const;
 
  private:
   std::unique_ptr<Tokenizer> reference_;

@@ -82,6 +82,7 @@ at::Tensor LanguageModel::HeadMatrix() const {
 
 LossSum LanguageModel::Loss(const ModelInput& input) {
   CheckLabels(input.labels_n, input.tokens_n.numel(), config().vocab_size);
+  loss_.set_product_chooser(parameters().product_chooser());
   LossSum sum;
   for (const ModelInput& piece : PiecesOf(input, tbptt_)) {
     const at::Tensor hidden_nd = body_->Forward(WithoutDropout(piece), Keep::kNothing);

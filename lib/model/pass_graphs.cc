@@ -216,7 +216,10 @@ bool PassGraphs::Record(const ModelInput& filled, const Shape& shape, const Pass
     entry->graph.reset();
     entry->losses.reset();
     gradients.set_unwritten(shape.unwritten);
-    if (options_.use == GraphUse::kRequired) RefuseUnrecorded("the passes of a micro-batch", exception);
+    if (options_.use == GraphUse::kRequired) {
+      if (IsLackOfMemory(exception)) throw;  // for who makes micro-batches smaller
+      RefuseUnrecorded("the passes of a micro-batch", exception);
+    }
     Clear();
     counts_.off = WordsOf(exception);
     LogWarning("--compile auto: a micro-batch's passes cannot be recorded: " + counts_.off +

@@ -3,6 +3,8 @@
 #include <ATen/Parallel.h>
 #include <torch/library.h>
 
+#include <algorithm>
+
 #include "lib/base/error.h"
 #include "lib/nn/activation/dropout.h"
 #include "lib/nn/activation/elementwise.h"
@@ -363,7 +365,7 @@ void HeadRows(const at::Tensor& labels_n, at::Tensor& rows_r, at::Tensor& labels
   const auto* labels = labels_n.const_data_ptr<int32_t>();
   auto *row_numbers = rows_r.mutable_data_ptr<int64_t>(), *row_labels = labels_r.mutable_data_ptr<int64_t>();
   const int64_t selected = rows_r.numel();
-  TRAINWRIGHT_CHECK(labels_r.numel() == selected);
+  TRAINWRIGHT_CHECK(labels_r.numel() == selected && selected <= labels_n.numel());
   int64_t others =
       selected - std::count_if(labels, labels + labels_n.numel(), [](int32_t label) { return label >= 0; });
   for (int64_t row = 0, place = 0; row < labels_n.numel() && place < selected; ++row) {

@@ -68,10 +68,12 @@ void DeviceStep::Finish(int64_t step, const std::vector<int64_t>& denominators, 
     inputs_.copy_(UploadDoubles(inputs, inputs_.device()));
   }
   const auto update = [&] { Update(max_norm, scaled, learning_rate, momentum, optimizer, squares); };
+  if (!graph_) return update();
   FlatParameters* parameters = optimizer->parameters();
-  const bool repeats = graph_ && !squares.defined() && optimizer->repeats() &&
-                       parameters->gradient_buffer().is_whole() && parameters->shard() == nullptr;
-  if (!repeats) return update();
+  if (!optimizer->repeats()) return graph_->RunOnce("the optimizer's kernels are not repeated", update);
+  if (squares.defined() || parameters->shard() != nullptr || !parameters->gradient_buffer().is_whole()) {
+    return graph_->RunOnce("gradients or states are divided", update);
+  }
   parameters->gradients();  // those that no pass has written are zeroed now
   graph_->Run({max_norm, scaled, momentum}, update);
 }

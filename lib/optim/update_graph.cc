@@ -25,13 +25,19 @@ bool UpdateGraph::Record(const std::function<void()>& update) {
     graph_ = recorder_->Record(update);
     ++counts_.recorded;
   } catch (const std::exception& exception) {
-    if (required_) RefuseUnrecorded("the update of a step", exception);
+    // The step's passes are over: smaller micro-batches are of no use to it.
+    if (required_ && !IsLackOfMemory(exception)) RefuseUnrecorded("the update of a step", exception);
     counts_.off = WordsOf(exception);
-    LogWarning("--compile auto: the update of a step cannot be recorded: " + counts_.off +
-               "; going on kernel by kernel");
+    LogWarning("the update of a step cannot be recorded: " + counts_.off + "; going on kernel by kernel");
   }
   counts_.record_s += SecondsSince(start);
   return graph_ != nullptr;
+}
+
+void UpdateGraph::RunOnce(const std::string& why, const std::function<void()>& update) {
+  counts_.off = why;
+  ++counts_.queued;
+  update();
 }
 
 void UpdateGraph::Run(const UpdateKind& kind, const std::function<void()>& update) {

@@ -41,7 +41,8 @@ struct UpdateGraphCounts {
 
 class UpdateGraph {
  public:
-  /// \param required whether an update that cannot be recorded ends the run; else it goes on without
+  /// \param required whether an update that cannot be recorded ends the run; else, and for lack of memory, it
+  ///     goes on without
   /// \param wanted asked before one is recorded; absent: always
   explicit UpdateGraph(std::unique_ptr<GraphRecorder> recorder, bool required = true,
                        std::function<bool()> wanted = {});
@@ -49,6 +50,8 @@ class UpdateGraph {
   /// Queues what `update` does, by calling it or by what was recorded of a call.
   /// \throws what `update` throws; Error{kDevice} where recording fails and is required
   void Run(const UpdateKind& kind, const std::function<void()>& update);
+  /// Of an update that is not repeated, because of what `why` says.
+  void RunOnce(const std::string& why, const std::function<void()>& update);
   const UpdateGraphCounts& counts() const { return counts_; }
 
  private:

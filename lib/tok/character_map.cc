@@ -1,6 +1,7 @@
 #include "lib/tok/character_map.h"
 
 #include <cstring>
+#include <utility>
 
 #include "lib/tok/utf8.h"
 

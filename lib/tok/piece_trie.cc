@@ -112,6 +112,8 @@ class PieceTrie::Builder {
 
 PieceTrie::PieceTrie(std::vector<Entry> entries) : empty_(entries.empty()) {
   std::sort(entries.begin(), entries.end(), [](const Entry& a, const Entry& b) { return a.text < b.text; });
+  const auto same = [](const Entry& a, const Entry& b) { return a.text == b.text; };
+  entries.erase(std::unique(entries.begin(), entries.end(), same), entries.end());
   for (const Entry& entry : entries) longest_bytes_ = std::max(longest_bytes_, entry.text.size());
   Builder builder(&nodes_);
   if (!empty_) builder.Build(entries);

@@ -20,7 +20,7 @@ class PieceTrie {
   };
   static constexpr uint32_t kNone = UINT32_MAX;
 
-  /// \param entries of distinct texts, in any order; their texts need not outlive the call
+  /// \param entries in any order, of a text that comes again the first; their texts need not outlive the call
   /// \throws Error{kBadInput} when they take more than 2^23 nodes
   explicit PieceTrie(std::vector<Entry> entries = {});
 

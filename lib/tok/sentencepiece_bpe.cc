@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
-#include <cstdio>
+#include <optional>
 
 #include "lib/tok/piece_lookups.h"
 #include "lib/tok/utf8.h"
@@ -144,10 +144,9 @@ SentencePieceBpe::SentencePieceBpe(const SentencePieceModel& model, Vocabulary v
   unknown_id_ = 0;
   for (uint32_t id = 0; id < model.pieces.size(); ++id) {
     const Piece& piece = model.pieces[id];
-    unsigned byte = 0;
     if (piece.type == PieceType::kUnknown) unknown_id_ = id;
-    if (piece.type == PieceType::kByte && std::sscanf(piece.text.c_str(), "<0x%2X>", &byte) == 1) {
-      byte_ids_[byte] = id;
+    if (piece.type == PieceType::kByte) {
+      if (const std::optional<uint8_t> byte = ByteOfPiece(piece.text)) byte_ids_[*byte] = id;
     }
   }
 }

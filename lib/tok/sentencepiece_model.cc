@@ -114,6 +114,14 @@ bool ReadNormalizerSpec(std::string_view message, SentencePieceModel* model) {
 
 }  // namespace
 
+std::optional<uint8_t> ByteOfPiece(std::string_view text) {
+  constexpr std::string_view kDigits = "0123456789ABCDEF";
+  if (text.size() != 6 || !text.starts_with("<0x") || !text.ends_with('>')) return std::nullopt;
+  const size_t high = kDigits.find(text[3]), low = kDigits.find(text[4]);
+  if (high == std::string_view::npos || low == std::string_view::npos) return std::nullopt;
+  return static_cast<uint8_t>(16 * high + low);
+}
+
 bool ParseSentencePieceModel(std::string_view serialized, SentencePieceModel* model, std::string* problem) {
   *model = {};
   bool sound = true;

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -36,6 +37,9 @@ struct SentencePieceModel {
   bool remove_extra_whitespaces = true;
   bool escape_whitespaces = true;
 };
+
+/// The byte that a piece of the type kByte stands for: "<0x41>", in capitals, is 0x41.
+std::optional<uint8_t> ByteOfPiece(std::string_view text);
 
 /// Reads a serialized ModelProto.
 /// \returns false when it is none, and why in `problem`

@@ -15,6 +15,8 @@ namespace {
 using sentencepiece::SentencePieceProcessor;
 
 constexpr size_t kPartIds = 16 << 10;
+/// What an unknown character scores below the least piece.
+constexpr double kUnknownPenalty = 10;
 
 std::unique_ptr<SentencePieceProcessor> LoadProcessor(const std::string& serialized,
                                                       const std::string& name) {
@@ -60,22 +62,13 @@ SentencePieceTokenizer::SentencePieceTokenizer(std::string serialized_model, con
   if (!ParseSentencePieceModel(serialized_model, &model_, &problem)) {
     throw Error(ErrorCode::kBadInput, name, problem, "", kTokenizerHint);
   }
-  const bool normalizes =
-      model_.is_unigram || model_.remove_extra_whitespaces || !model_.character_map.empty();
-  if (encoder == Encoder::kFastest) {
-    if (normalizes) normalizer_ = std::make_unique<SentencePieceNormalizer>(model_, name);
-    if (model_.is_unigram) {
-      unigram_ = std::make_unique<SentencePieceUnigram>(model_, name);
-    } else {
-      bpe_ = SentencePieceBpe::Make(model_, &library_reason_);
-    }
-  }
-  whole_ = LoadProcessor(serialized_model, name);
+  whole_ = LoadProcessor(serialized_model, name);  // it refuses what the suite's encoders are not made for
   if (model_.pieces.size() != static_cast<size_t>(whole_->GetPieceSize())) {
     throw Error(ErrorCode::kBadInput, name,
                 "is a damaged SentencePiece model: its pieces cannot be counted for certain", "",
                 "get the model again");
   }
+  if (encoder == Encoder::kFastest) MakeOwnEncoder(name);
   if (marks_start()) {
     // In protobuf a message field that comes again is merged into the first: normalizer_spec (3) with
     // add_dummy_prefix (3) = 0.
@@ -100,6 +93,17 @@ SentencePieceTokenizer::SentencePieceTokenizer(std::string serialized_model, con
   }
 }
 
+void SentencePieceTokenizer::MakeOwnEncoder(const std::string& name) {
+  if (model_.is_unigram) {
+    unigram_ = std::make_unique<SentencePieceUnigram>(model_, name);
+  } else {
+    bpe_ = SentencePieceBpe::Make(model_, &library_reason_);
+  }
+  const bool normalizes =
+      model_.is_unigram || model_.remove_extra_whitespaces || !model_.character_map.empty();
+  if (encodes_itself() && normalizes) normalizer_ = std::make_unique<SentencePieceNormalizer>(model_, name);
+}
+
 SentencePieceTokenizer::~SentencePieceTokenizer() = default;
 
 std::string SentencePieceTokenizer::method() const {
@@ -113,36 +117,42 @@ std::unique_ptr<Tokenizer> SentencePieceTokenizer::MakeReference() const {
   return std::make_unique<SentencePieceTokenizer>(identity_.model, "tokenizer", Encoder::kLibrary);
 }
 
-/// The sum that the encoders of a unigram model make greatest. An unknown character is the first of its
-/// bytes, or <unk>, alone or for a run.
-double SentencePieceTokenizer::ScoreOf(std::span<const uint32_t> ids) const {
-  using PieceType = SentencePieceModel::PieceType;
-  double sum = 0;
-  for (const uint32_t id : ids) {
-    const bool is_text = id < model_.pieces.size() && model_.pieces[id].type == PieceType::kNormal;
-    if (is_text) sum += static_cast<double>(model_.pieces[id].score);
-  }
-  return sum;
-}
-
-std::string SentencePieceTokenizer::ExplainDifference(std::span<const uint32_t> ids,
-                                                      std::span<const uint32_t> reference_ids) const {
-  if (encodes_itself() || !model_.is_unigram || !LibraryIsOlderThan022()) return "";
-  const auto others = [&](std::span<const uint32_t> all) {
-    std::vector<uint32_t> kept(all.begin(), all.end());
-    std::erase_if(kept, [&](uint32_t id) {
-      return id < model_.pieces.size() && model_.pieces[id].type == SentencePieceModel::PieceType::kNormal;
-    });
-    return kept;
+bool SentencePieceTokenizer::IsTie(std::span<const uint32_t> ids,
+                                   std::span<const uint32_t> reference_ids) const {
+  if (encodes_itself() || !model_.is_unigram || !LibraryIsOlderThan022()) return false;
+  const auto is_text = [&](uint32_t id) {
+    return id < model_.pieces.size() && model_.pieces[id].type == SentencePieceModel::PieceType::kNormal;
   };
-  const double score = ScoreOf(ids), reference_score = ScoreOf(reference_ids);
-  const double rounding = std::abs(score) * 0x1p-24 * static_cast<double>(ids.size());
-  const bool is_tie = std::abs(score - reference_score) <= rounding && others(ids) == others(reference_ids) &&
-                      Decode(ids) == Decode(reference_ids);
-  if (!is_tie) return "";
-  return "the scores of both cuts are equal but for rounding, which libsentencepiece decides otherwise "
-         "before "
-         "0.2.2; these are the ids of 0.2.3: verify where 0.2.2 or later is installed";
+  double largest_score = 0;
+  for (const SentencePieceModel::Piece& piece : model_.pieces) {
+    largest_score = std::max(largest_score, std::abs(static_cast<double>(piece.score)));
+  }
+  double sum_before = 0;  // of magnitudes: the library's sum from the beginning of the text is no larger
+  for (size_t i = 0, j = 0; i < ids.size() || j < reference_ids.size();) {
+    if (i < ids.size() && j < reference_ids.size() && ids[i] == reference_ids[j]) {
+      const bool known = is_text(ids[i]);
+      sum_before += known ? std::abs(static_cast<double>(model_.pieces[ids[i]].score))
+                          : kUnknownPenalty + largest_score;
+      ++i, ++j;
+      continue;
+    }
+    // Up to where both cuts meet again.
+    size_t end = 0, reference_end = 0, pieces = 0;
+    double score = 0, reference_score = 0;
+    do {
+      const bool own = end <= reference_end;
+      if (own ? i == ids.size() : j == reference_ids.size()) return false;
+      const uint32_t id = own ? ids[i++] : reference_ids[j++];
+      if (!is_text(id)) return false;
+      (own ? end : reference_end) += model_.pieces[id].text.size();
+      (own ? score : reference_score) += static_cast<double>(model_.pieces[id].score);
+      ++pieces;
+    } while (end != reference_end);
+    sum_before += std::max(std::abs(score), std::abs(reference_score));
+    const double rounding = 0x1p-24 * sum_before * static_cast<double>(pieces);
+    if (std::abs(score - reference_score) > rounding) return false;
+  }
+  return Decode(ids) == Decode(reference_ids);
 }
 
 void SentencePieceTokenizer::EncodeItself(std::string_view text, bool mark,

@@ -40,8 +40,7 @@ class SentencePieceTokenizer final : public Tokenizer {
   /// The library.
   std::unique_ptr<Tokenizer> MakeReference() const override;
   /// Cuts of a unigram model whose scores are equal but for rounding, which older libraries decide otherwise.
-  std::string ExplainDifference(std::span<const uint32_t> ids,
-                                std::span<const uint32_t> reference_ids) const override;
+  bool IsTie(std::span<const uint32_t> ids, std::span<const uint32_t> reference_ids) const override;
   bool marks_start() const override { return model_.add_dummy_prefix && !model_.treat_whitespace_as_suffix; }
   /// Control pieces, and user-defined ones that are written like special tokens: "<mask>", "[INST]".
   const std::vector<SpecialToken>& special_tokens() const override { return special_tokens_; }
@@ -56,7 +55,7 @@ class SentencePieceTokenizer final : public Tokenizer {
   };
   bool encodes_itself() const { return bpe_ != nullptr || unigram_ != nullptr; }
   void EncodeItself(std::string_view text, bool mark, std::vector<uint32_t>* ids) const;
-  double ScoreOf(std::span<const uint32_t> ids) const;
+  void MakeOwnEncoder(const std::string& name);
 
   TokenizerIdentity identity_;
   SentencePieceModel model_;

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
-#include <cstdio>
 #include <limits>
+#include <optional>
 #include <unordered_set>
 #include <utility>
 
@@ -137,10 +137,9 @@ void SentencePieceUnigram::ReadPiece(const Piece& piece, uint32_t id) {
   scores_[id] = piece.type == PieceType::kUserDefined
                     ? static_cast<float>(0.1 * static_cast<double>(piece.text.size() - 1))
                     : piece.score;
-  unsigned byte = 0;
   if (piece.type == PieceType::kUnknown) unknown_id_ = id;
-  if (piece.type == PieceType::kByte && std::sscanf(piece.text.c_str(), "<0x%2X>", &byte) == 1) {
-    byte_ids_[byte] = id;
+  if (piece.type == PieceType::kByte) {
+    if (const std::optional<uint8_t> byte = ByteOfPiece(piece.text)) byte_ids_[*byte] = id;
   }
 }
 

@@ -28,8 +28,7 @@ void ChooseCompile(CompileMode mode, const Objective& objective, std::unique_ptr
                    LanguageModel* model, ResolvedRun* run);
 
 /// Makes the trainer repeat its updates as graphs, too, from when its model repeats passes; to be called
-/// after ChooseCompile. Nothing where the model never does, or where they cannot be: of an optimizer that
-/// does not repeat (Optimizer::repeats), and of sharded parameters.
+/// after ChooseCompile. Nothing where the model never does.
 /// \param recorder of its device; may be null where nothing is repeated
 void RepeatUpdates(CompileMode mode, std::unique_ptr<GraphRecorder> recorder, Trainer* trainer);
 

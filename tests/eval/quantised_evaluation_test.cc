@@ -4,7 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <sstream>
+#include <cmath>
+#include <filesystem>
 #include <string>
 #include <vector>
 

@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "lib/tok/sentencepiece_bpe.h"
 #include "lib/tok/sentencepiece_normalizer.h"
 #include "lib/tok/sentencepiece_unigram.h"

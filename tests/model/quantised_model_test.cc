@@ -4,7 +4,9 @@
 #include <gtest/gtest.h>
 
 #include <memory>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "lib/nn/linear/lora.h"
 #include "tests/model/inputs.h"

@@ -6,6 +6,7 @@
 
 #include <cmath>
 #include <fstream>
+#include <limits>
 #include <nlohmann/json.hpp>
 
 #include "lib/nn/linear/linear.h"
@@ -88,6 +89,14 @@ TEST(Nf4Test, ZerosAndOutliersSurvive) {
   const at::Tensor read = RoundTrip(values);
   EXPECT_NEAR(read[63].item<double>() / -1e30, 1.0, 1e-6);
   EXPECT_TRUE(read.narrow(0, 0, 63).eq(0).all().item<bool>());
+}
+
+TEST(Nf4Test, AnElementThatIsNotFiniteIsNeverReadAsANumber) {
+  for (const float bad : {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity()}) {
+    at::Tensor values = RandomTensor({200}, 1).to(at::kFloat);
+    values[70] = bad;
+    EXPECT_TRUE(RoundTrip(values)[70].isnan().item<bool>());
+  }
 }
 
 TEST(Nf4Test, EveryInstructionSetReadsTheSameBits) {

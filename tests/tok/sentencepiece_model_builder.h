@@ -2,6 +2,7 @@
 #pragma once
 
 #include <bit>
+#include <cstdio>
 #include <string>
 #include <vector>
 

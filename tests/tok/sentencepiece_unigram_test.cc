@@ -326,10 +326,71 @@ TEST(SentencePieceUnigramTest, ExplainsATieOfAnOldLibraryAndNothingElse) {
   const bool old = LibraryIsOlderThan022();
   EXPECT_EQ(reference_ids, old ? (std::vector<uint32_t>{3, 2}) : ids);
   EXPECT_EQ(reference->method() == "libsentencepiece (older than 0.2.2)", old) << reference->method();
-  EXPECT_EQ(!reference->ExplainDifference(ids, std::vector<uint32_t>{3, 2}).empty(), old);
-  EXPECT_EQ(reference->ExplainDifference(ids, std::vector<uint32_t>{2, 2, 2}), "");
-  EXPECT_EQ(reference->ExplainDifference(ids, std::vector<uint32_t>{2, 4}), "");
-  EXPECT_EQ(tokenizer.ExplainDifference(ids, std::vector<uint32_t>{3, 2}), "");
+  EXPECT_EQ(reference->IsTie(ids, std::vector<uint32_t>{3, 2}), old);
+  EXPECT_FALSE(reference->IsTie(ids, std::vector<uint32_t>{2, 2, 2}));
+  EXPECT_FALSE(reference->IsTie(ids, std::vector<uint32_t>{2, 4}));
+  EXPECT_FALSE(tokenizer.IsTie(ids, std::vector<uint32_t>{3, 2}));
+}
+
+TEST(SentencePieceUnigramTest, AWrongCutInALongTextIsNoTie) {
+  if (!LibraryIsOlderThan022()) GTEST_SKIP() << "the library cuts ties as the suite does";
+  SentencePieceModel model = EmptyModel();
+  model.pieces.push_back({"0", -3, PieceType::kNormal});
+  model.pieces.push_back({"00", -2, PieceType::kNormal});
+  model.pieces.push_back({"x", -2, PieceType::kNormal});
+  const SentencePieceTokenizer tokenizer(test::SerializedModel(model), "tie");
+  const auto reference = tokenizer.MakeReference();
+  std::vector<uint32_t> ids(20000, 4), other = ids;
+  ids.push_back(3);
+  other.insert(other.end(), {2, 2});
+  EXPECT_FALSE(reference->IsTie(ids, other));
+  EXPECT_FALSE(reference->IsTie(other, ids));
+  EXPECT_TRUE(reference->IsTie(ids, ids));
+}
+
+TEST(SentencePieceUnigramTest, TextThatGoesOnHasTheIdsOfTheLibrary) {
+  for (const std::string name : {"byte-fallback", "nmt-nfkc-cf", "no-prefix", "suffix", "user-defined"}) {
+    const SentencePieceTokenizer tokenizer(ReadFile(Fixture("tok/testdata/unigram/" + name + ".model")),
+                                           name);
+    const auto reference = tokenizer.MakeReference();
+    for (const std::string text :
+         {"", " ", "  ", "x", " x", "x ", "\tx", "  the  king ", "\xE2\x96\x81the"}) {
+      std::vector<uint32_t> own, theirs;
+      tokenizer.EncodeContinued(text, &own);
+      reference->EncodeContinued(text, &theirs);
+      EXPECT_EQ(own, theirs) << name << " '" << text << "'";
+    }
+  }
+}
+
+TEST(SentencePieceUnigramTest, PiecesThatContradictEachOtherAreRefusedByUnigramAndBpeModels) {
+  const std::vector<std::vector<Piece>> bad = {
+      {{"aa", 0, PieceType::kUserDefined}, {"aa", 0, PieceType::kUserDefined}},
+      {{"a", 0, PieceType::kNormal}, {"a", 0, PieceType::kUserDefined}},
+      {{"<0x-1>", 0, PieceType::kByte}},
+      {{"<0x 1>", 0, PieceType::kByte}},
+      {{"", 0, PieceType::kUserDefined}}};
+  for (const bool is_bpe : {false, true}) {
+    for (const std::vector<Piece>& pieces : bad) {
+      SentencePieceModel model = EmptyModel();
+      model.is_bpe = is_bpe;
+      model.is_unigram = !is_bpe;
+      model.remove_extra_whitespaces = true;
+      model.pieces.push_back({"b", -1, PieceType::kNormal});
+      model.pieces.insert(model.pieces.end(), pieces.begin(), pieces.end());
+      EXPECT_EQ(test::CodeOf([&] { SentencePieceTokenizer(test::SerializedModel(model), "bad"); }),
+                ErrorCode::kBadInput)
+          << is_bpe << ' ' << pieces.front().text;
+    }
+  }
+}
+
+TEST(SentencePieceModelTest, APieceOfAByteIsTwoCapitalHexadecimalDigits) {
+  EXPECT_EQ(ByteOfPiece("<0x41>"), 0x41);
+  EXPECT_EQ(ByteOfPiece("<0xFF>"), 0xFF);
+  for (const std::string text : {"<0x-1>", "<0x 1>", "<0xff>", "<0x4>", "<0x041>", "0x41", ""}) {
+    EXPECT_EQ(ByteOfPiece(text), std::nullopt) << text;
+  }
 }
 
 }  // namespace

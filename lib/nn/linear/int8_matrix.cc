@@ -59,8 +59,10 @@ void Int8Matrix::Quantize(const at::Tensor& values_nk) {
       const float scale = ScaleOf(values + row * depth(), depth());
       scales[row] = scale;
       for (int64_t i = row * depth(); i < (row + 1) * depth(); ++i) {
-        // In double: a quotient of two fp32 numbers that is no tie does not become one.
-        codes[i] = scale > 0 ? static_cast<int8_t>(Rounded(double{values[i]} / double{scale})) : 0;
+        // In double: a quotient of two fp32 numbers that is no tie does not become one. A scale that is
+        // subnormal is rounded so much that quotients may be larger than 127.
+        const double code = scale > 0 ? Rounded(double{values[i]} / double{scale}) : 0;
+        codes[i] = static_cast<int8_t>(std::clamp(code, -127.0, 127.0));
       }
     }
   });
@@ -73,6 +75,7 @@ void Int8Matrix::DequantizeRows(const Numerics& numerics, int64_t first, at::Ten
                     out_nk.scalar_type() == numerics.storage);
   if (out_nk.is_meta()) return;
   const int64_t count = out_nk.size(0);
+  TRAINWRIGHT_CHECK(first >= 0 && first + count <= rows());
   if (!out_nk.is_cpu()) {
     at::mul_out(out_nk, codes_nk_.narrow(0, first, count), scales_n_.narrow(0, first, count).unsqueeze(1));
     return;

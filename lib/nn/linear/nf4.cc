@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <vector>
 
 #include "lib/base/error.h"
@@ -46,10 +47,16 @@ void NearestCodes(const float* values, int64_t size, float factor, int32_t* code
   std::copy_n(counts, size, codes);
 }
 
+/// NaN where a value is not finite, so that the block reads as NaN.
 float LargestMagnitude(const float* values, int64_t size) {
   float largest = 0;
-  for (int64_t i = 0; i < size; ++i) largest = std::max(largest, std::fabs(values[i]));
-  return largest;
+  int others = 0;
+  for (int64_t i = 0; i < size; ++i) {
+    const float magnitude = std::fabs(values[i]);
+    largest = std::max(largest, magnitude);
+    others |= magnitude <= std::numeric_limits<float>::max() ? 0 : 1;
+  }
+  return others == 0 ? largest : std::numeric_limits<float>::quiet_NaN();
 }
 
 int64_t Blocks(int64_t size, int64_t block) {
