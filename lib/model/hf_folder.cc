@@ -161,6 +161,7 @@ std::unique_ptr<LanguageModel> LoadHfModel(const ModelFamilies& families, const 
   tuning.embedding = embedding ? embedding : EmbeddingTuningOf(folder);
   std::unique_ptr<LanguageModel> model = MakeModel(families, ReadHfConfig(families.descriptions(), folder),
                                                    precision, device, std::nullopt, kinds, tuning);
+  model->parameters().set_reads_quantized(format != WeightFormat::kPlain);
   LoadWeights(folder, &model->parameters());
   LoadProjection(folder, &model->parameters());
   return model;

@@ -65,7 +65,7 @@ at::Tensor LanguageModel::LogitsOf(const at::Tensor& hidden_nd) const {
   const Numerics& numerics = parameters().numerics();
   at::Tensor logits = at::empty({hidden_nd.size(0), config().vocab_size}, hidden_nd.options());
   const Parameter& head = parameters().all()[body_->head()];
-  if (head.quantized() && hidden_nd.is_cpu()) {
+  if (head.quantized() && parameters().reads_quantized() && hidden_nd.is_cpu()) {
     MultiplyQuantized(numerics, {head.matrix.get()}, hidden_nd, logits);
   } else {
     Matmul(hidden_nd, HeadMatrix().t(), logits);

@@ -224,6 +224,7 @@ Checkpoint LoadCheckpoint(const ModelFamilies& families, const std::string& path
                                  {.lora = ReadPeftConfig(adapter_folder).lora,
                                   .frozen_format = format,
                                   .embedding = EmbeddingTuningOf(projects)});
+    checkpoint.model->parameters().set_reads_quantized(format != WeightFormat::kPlain);
     LoadWeights(checkpoint.folder, &checkpoint.model->parameters());
     LoadPeftWeights(adapter_folder, &checkpoint.model->parameters());
     LoadProjection(projects, &checkpoint.model->parameters());

@@ -389,8 +389,8 @@ void AdamWBf16Moments(at::Tensor& values, const at::Tensor& gradients, at::Tenso
   };
   if (found_inf && scalar(*found_inf) != 0) return;
   const AdamWCoefficients coefficients =
-      CoefficientsOf({rate ? learning_rate * scalar(*rate) : learning_rate, beta1, beta2, weight_decay,
-                      epsilon, static_cast<uint64_t>(key)},
+      CoefficientsOf({rate ? learning_rate * *rate->const_data_ptr<double>() : learning_rate, beta1, beta2,
+                      weight_decay, epsilon, static_cast<uint64_t>(key)},
                      scalar(step), divisor ? scalar(*divisor) : 1.0);
   const cpu::Bf16MomentsKernel kernel = cpu::BestBf16MomentsKernel();
   const int64_t count = values.numel();

@@ -100,7 +100,7 @@ void FinishStep(const at::Tensor& sum_of_squares, const at::Tensor& inputs, doub
 /// \param step fp32 scalar: number of the update
 /// \param divisor fp32 scalar, of the gradients; absent: 1
 /// \param found_inf fp32 scalar: 1 changes nothing; absent: 0
-/// \param rate fp32 scalar: the learning rate is multiplied by it; absent: 1
+/// \param rate fp64 scalar: the learning rate is multiplied by it; absent: 1
 void AdamWBf16Moments(at::Tensor& values, const at::Tensor& gradients, at::Tensor& exp_avg,
                       at::Tensor& exp_avg_sq, int64_t first, double learning_rate, double beta1, double beta2,
                       double weight_decay, double epsilon, int64_t key, const at::Tensor& step,

@@ -87,7 +87,7 @@ void AdamW::UpdateRuns(const Treatment& treatment, const std::vector<ParameterRa
                       optional(inputs.divisor), optional(inputs.found_inf));
   };
   if (!rate_on_device) return step(update.learning_rate * treatment.rate);
-  step(treatment.rate == 1.0 ? inputs.learning_rate : inputs.learning_rate.mul(treatment.rate));
+  step(inputs.learning_rate.mul(treatment.rate).to(at::kFloat));
 }
 
 OptimizerKind AdamWKind() {

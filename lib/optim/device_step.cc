@@ -16,6 +16,7 @@ namespace trainwright {
 namespace {
 
 constexpr int64_t kLossScale = offsetof(StepState, loss_scale) / sizeof(double);
+constexpr int64_t kLearningRate = offsetof(StepInputs, learning_rate) / sizeof(double);
 
 at::Tensor UploadDoubles(const std::vector<double>& values, at::Device device) {
   at::Tensor host = at::empty({std::ssize(values)}, at::kDouble);
@@ -95,7 +96,7 @@ void DeviceStep::Update(double max_norm, bool scaled, double learning_rate, doub
                           {.divisor = Output(outputs_, offsetof(StepOutputs, gradient_divisor)),
                            .found_inf = Output(outputs_, offsetof(StepOutputs, found_inf)),
                            .step = Output(outputs_, offsetof(StepOutputs, update)),
-                           .learning_rate = Output(outputs_, offsetof(StepOutputs, learning_rate))});
+                           .learning_rate = inputs_.select(0, kLearningRate)});
 }
 
 DeviceStepNumbers DeviceStep::Read(HostReader* reader) const {

@@ -30,8 +30,8 @@ struct ParameterRange {
 };
 
 /// What a step on the device reads there, fp32 scalars: the gradients are divided by `divisor`; nothing
-/// changes where `found_inf` is 1; `step` is the number of this update, from 1; `learning_rate` is
-/// OptimizerUpdate's, rounded.
+/// changes where `found_inf` is 1; `step` is the number of this update, from 1. `learning_rate` is
+/// OptimizerUpdate's, an fp64 scalar.
 struct DeviceInputs {
   at::Tensor divisor, found_inf, step, learning_rate;
 };

@@ -38,8 +38,8 @@ class Tokenizer {
   /// An independent way to the same ids, which --verify compares with: its method() names it. It may refer to
   /// this tokenizer. Null when there is nothing to compare.
   virtual std::unique_ptr<Tokenizer> MakeReference() const { return nullptr; }
-  /// As a reference: whether its ids and other ones of the same text are two cuts of equal worth, of which its
-  /// version of the library is known to take another one; else one of the two is wrong.
+  /// As a reference: whether its ids and other ones of the same text are two cuts of equal worth, of which
+  /// its version of the library is known to take another one; else one of the two is wrong.
   virtual bool IsTie(std::span<const uint32_t> ids, std::span<const uint32_t> reference_ids) const {
     static_cast<void>(ids), static_cast<void>(reference_ids);
     return false;

@@ -1,4 +1,5 @@
 #include <ATen/ops/equal.h>
+#include <ATen/ops/full.h>
 #include <gtest/gtest.h>
 
 #include <memory>
@@ -42,6 +43,23 @@ void TakeSteps(FlatParameters* parameters, OptimizerStates states, double learni
   }
 }
 
+/// The same of steps whose learning rate is read on the device.
+void TakeStepsOnDevice(FlatParameters* parameters, OptimizerStates states, double learning_rate) {
+  AdamW optimizer(parameters, {.states = states}, test::TestSeed());
+  const auto scalar = [](double value) { return at::full({}, value, at::kFloat); };
+  for (uint64_t step = 0; step < 3; ++step) {
+    at::Tensor& gradients = parameters->gradients();
+    Rng(test::TestSeed(), "rated gradients", step)
+        .FillNormal(0, static_cast<uint64_t>(gradients.numel()), 1.0, gradients.mutable_data_ptr<float>());
+    // What the host says of the rate counts no more.
+    optimizer.StepOnDevice(/*learning_rate=*/1e3, OptimizerOptions().beta1,
+                           {.divisor = scalar(1),
+                            .found_inf = scalar(0),
+                            .step = scalar(static_cast<double>(step + 1)),
+                            .learning_rate = at::full({}, learning_rate, at::kDouble)});
+  }
+}
+
 class AdamWRateTest : public ::testing::TestWithParam<OptimizerStates> {};
 INSTANTIATE_TEST_SUITE_P(States, AdamWRateTest,
                          ::testing::Values(OptimizerStates::kFp32, OptimizerStates::kBf16),
@@ -58,6 +76,14 @@ TEST_P(AdamWRateTest, MultipliesTheLearningRateOfItsParameterAlone) {
     const FlatParameters& expected = parameter.name.starts_with("slow") ? *slow : *whole;
     EXPECT_TRUE(at::equal(parameter.value, expected.all()[i].value)) << parameter.name;
   }
+}
+
+TEST_P(AdamWRateTest, IsMultipliedByTheRateOnTheDeviceToo) {
+  constexpr double kExactRate = 0x1p-7;  // in fp32
+  const auto host = MakeRated(kRate), device = MakeRated(kRate);
+  TakeSteps(host.get(), GetParam(), kExactRate);
+  TakeStepsOnDevice(device.get(), GetParam(), kExactRate);
+  EXPECT_TRUE(at::equal(device->values(), host->values()));
 }
 
 TEST_P(AdamWRateTest, ShardsTakeTheStepsOfTheWhole) {

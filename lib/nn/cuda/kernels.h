@@ -147,7 +147,7 @@ cudaError_t FinishStep(const double* sum_of_squares, const double* inputs, int t
 cudaError_t AdamWBf16Moments(float* values, const float* gradients, uint16_t* exp_avg, uint16_t* exp_avg_sq,
                              int64_t first, int64_t count, const AdamWHyperparameters& hyperparameters,
                              const float* step, const float* divisor, const float* found_inf,
-                             const float* rate, cudaStream_t stream);
+                             const double* rate, cudaStream_t stream);
 
 /// What both directions of a diagonal scan read: lib/nn/scan/diagonal_scan.h. A thread takes a channel
 /// through a chunk; the states between chunks are a launch of their own between the other two.

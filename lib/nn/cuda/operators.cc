@@ -166,7 +166,7 @@ void AdamWBf16Moments(at::Tensor& values, const at::Tensor& gradients, at::Tenso
       Floats(values), Floats(gradients), bits(exp_avg), bits(exp_avg_sq), first, values.numel(),
       {learning_rate, beta1, beta2, weight_decay, epsilon, static_cast<uint64_t>(key)}, Floats(step),
       divisor ? Floats(*divisor) : nullptr, found_inf ? Floats(*found_inf) : nullptr,
-      rate ? Floats(*rate) : nullptr, call.stream()));
+      rate ? rate->const_data_ptr<double>() : nullptr, call.stream()));
 }
 
 }  // namespace operators

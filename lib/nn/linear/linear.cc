@@ -164,7 +164,7 @@ void Linear::ForwardWithoutBias(const at::Tensor& x, at::Tensor& y) const {
 }
 
 void Linear::MultiplyForward(const Piece& piece, const at::Tensor& x, at::Tensor& columns) const {
-  if ((*parameters_)[piece.first].quantized() && x.is_cpu() && !fp8_) {
+  if ((*parameters_)[piece.first].quantized() && parameters_->reads_quantized() && x.is_cpu() && !fp8_) {
     std::vector<const QuantizedMatrix*> matrices;
     for (size_t i = piece.first; i <= piece.last; ++i) matrices.push_back((*parameters_)[i].matrix.get());
     return MultiplyQuantized(parameters_->numerics(), matrices, x, columns);

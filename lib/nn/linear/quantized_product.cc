@@ -63,7 +63,8 @@ void MultiplyParts(const Numerics& numerics, const std::vector<const QuantizedMa
 void MultiplyQuantized(const Numerics& numerics, const std::vector<const QuantizedMatrix*>& weights,
                        const at::Tensor& a_mk, at::Tensor& out_mn) {
   if (out_mn.numel() == 0) return;
-  const ProfileScope scope("matmul_quantized", ProfilePart::kGemm);
+  OpaqueProfileScope scope("matmul_quantized", ProfilePart::kGemm);
+  scope.Count(2 * out_mn.numel() * a_mk.size(1));
   const at::Tensor a = a_mk.contiguous();
   if (a.size(0) > cpu::kMostQuantizedRows) return MultiplyParts(numerics, weights, a, out_mn);
   int64_t column = 0;

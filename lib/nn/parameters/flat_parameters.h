@@ -149,6 +149,10 @@ class FlatParameters {
   /// The low-rank adapters among the parameters; none at first.
   LoraAdapters* adapters() const { return adapters_.get(); }
   void set_adapters(std::shared_ptr<LoraAdapters> adapters) { adapters_ = std::move(adapters); }
+  /// Whether GEMMs on a CPU read quantised matrices as they lie, and not through a scratch matrix: faster for
+  /// few rows, with other bits. Of a model that is only read; a run that trains keeps the bits it had.
+  bool reads_quantized() const { return reads_quantized_; }
+  void set_reads_quantized(bool reads) { reads_quantized_ = reads; }
   /// Chooses the kernels of the GEMMs with these parameters on a GPU; null: the library's best guesses.
   ProductChooser* product_chooser() const { return product_chooser_.get(); }
   void set_product_chooser(std::shared_ptr<ProductChooser> chooser) { product_chooser_ = std::move(chooser); }
@@ -193,6 +197,7 @@ class FlatParameters {
   at::Tensor frozen_matrices_, frozen_vectors_;  // storage type, fp32
   Buffer scratch_;
   std::shared_ptr<LoraAdapters> adapters_;
+  bool reads_quantized_ = false;
   std::shared_ptr<ProductChooser> product_chooser_;
   std::optional<ShardLayout> shard_;
   std::vector<Fp32Copy> fp32_copies_;

@@ -14,7 +14,7 @@ __global__ void __launch_bounds__(kThreads)
     UpdateKernel(float* __restrict__ values, const float* __restrict__ gradients,
                  uint16_t* __restrict__ exp_avg, uint16_t* __restrict__ exp_avg_sq, int64_t first,
                  int64_t count, AdamWHyperparameters of, const float* step, const float* divisor,
-                 const float* found_inf, const float* rate) {
+                 const float* found_inf, const double* rate) {
   __shared__ AdamWCoefficients shared;
   if (found_inf != nullptr && *found_inf != 0) return;
   if (threadIdx.x == 0) {
@@ -37,7 +37,7 @@ __global__ void __launch_bounds__(kThreads)
 cudaError_t AdamWBf16Moments(float* values, const float* gradients, uint16_t* exp_avg, uint16_t* exp_avg_sq,
                              int64_t first, int64_t count, const AdamWHyperparameters& hyperparameters,
                              const float* step, const float* divisor, const float* found_inf,
-                             const float* rate, cudaStream_t stream) {
+                             const double* rate, cudaStream_t stream) {
   if (count == 0) return cudaSuccess;
   const int64_t needed = (count + kThreads - 1) / kThreads;
   const auto blocks = static_cast<unsigned>(needed < kMostBlocks ? needed : kMostBlocks);

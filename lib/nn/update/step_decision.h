@@ -62,7 +62,6 @@ struct StepOutputs {
   float gradient_divisor;  ///< loss scale over clip factor
   float found_inf;         ///< 1: change nothing
   float update;            ///< number of this update, from 1
-  float learning_rate;     ///< StepInputs', rounded
 };
 inline constexpr int kStepOutputFields = sizeof(StepOutputs) / sizeof(float);
 
@@ -111,7 +110,6 @@ TRAINWRIGHT_HOST_DEVICE inline void FinishStep(double sum_of_squares, const Step
   outputs->gradient_divisor = apply ? static_cast<float>(scale / ClipFactor(norm, max_norm)) : 1.0f;
   outputs->found_inf = apply ? 0.0f : 1.0f;
   outputs->update = static_cast<float>(state->updates);
-  outputs->learning_rate = static_cast<float>(inputs.learning_rate);
 }
 
 }  // namespace trainwright
