@@ -46,6 +46,7 @@ class QuantisedModelTest : public testing::TestWithParam<Case> {
       if (stored != nullptr) quantised->parameters().Assign(i, stored->value);
     }
     quantised->parameters().RefreshCompute();
+    quantised->parameters().set_reads_quantized(true);
     return quantised;
   }
   /// Replaces weights by what they read as.
@@ -162,6 +163,7 @@ TEST(QuantisedTenTest, LossIsThatOfTheDequantisedWeights) {
       SCOPED_TRACE(std::string(kind.name) + ", " + WeightFormatName(format));
       LanguageModel quantised(
           test::MakeBody(config, test::kFp32Numerics, kCpu, std::nullopt, {.frozen_format = format}));
+      quantised.parameters().set_reads_quantized(true);
       size_t count = 0;
       for (size_t i = 0; i < plain->parameters().all().size(); ++i) {
         quantised.parameters().Assign(i, plain->parameters().all()[i].value);
