@@ -1,6 +1,7 @@
 // Rounding, rotary positions and the gated activation: every thread moves packs of neighbours.
 #include "lib/nn/cuda/device_code.cuh"
 #include "lib/nn/cuda/launch.h"
+#include "lib/nn/position/turn_pairs.cuh"
 
 namespace trainwright::cuda {
 namespace {
@@ -34,12 +35,7 @@ __global__ void __launch_bounds__(kThreads)
     LoadPack<N>(first + half, b);
     LoadPack<N>(cosines + angle + i, cosine);
     LoadPack<N>(sines + angle + i, sine);
-#pragma unroll
-    for (int k = 0; k < N; ++k) {
-      const float s = sign * sine[k], turned = a[k] * cosine[k] - b[k] * s;
-      b[k] = b[k] * cosine[k] + a[k] * s;
-      a[k] = turned;
-    }
+    TurnPairs<N>(cosine, sine, sign, a, b);
     StorePack<N>(a, first);
     StorePack<N>(b, first + half);
   }

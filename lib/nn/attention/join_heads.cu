@@ -2,6 +2,7 @@
 // projections, and turned back by rope on the way: one pass over them instead of two.
 #include "lib/nn/cuda/device_code.cuh"
 #include "lib/nn/cuda/launch.h"
+#include "lib/nn/position/turn_pairs.cuh"
 
 namespace trainwright::cuda {
 namespace {
@@ -48,12 +49,7 @@ __global__ void __launch_bounds__(kThreads)
     LoadPack<N>(from + half, b);
     LoadPack<N>(cosines + angle + i, cosine);
     LoadPack<N>(sines + angle + i, sine);
-#pragma unroll
-    for (int j = 0; j < N; ++j) {
-      const float s = -sine[j], turned = a[j] * cosine[j] - b[j] * s;
-      b[j] = b[j] * cosine[j] + a[j] * s;
-      a[j] = turned;
-    }
+    TurnPairs<N>(cosine, sine, /*sign=*/-1, a, b);
     StorePack<N>(a, to + head * head_dim + i);
     StorePack<N>(b, to + head * head_dim + i + half);
   }
