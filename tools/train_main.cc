@@ -16,6 +16,7 @@
 #include "lib/run/deepspeed_batch.h"
 #include "lib/run/html_report.h"
 #include "lib/run/settings_check.h"
+#include "lib/train/average_job.h"
 #include "lib/train/merge_job.h"
 #include "lib/train/restarted_run.h"
 #include "lib/train/train_job.h"
@@ -56,6 +57,11 @@ std::optional<int> RunInstead(const TrainSettings& settings, ToolRun* run) {
     SetUpProcess({.threads = settings.threads, .keep_room_for_libraries = true});
     run->summary.update(MergeAdapter(BuiltInFamilies(), settings.merge, settings.init, settings.out,
                                      settings.allow_other_base));
+    return 0;
+  }
+  if (!settings.average.empty()) {
+    SetUpProcess({.threads = settings.threads, .keep_room_for_libraries = true});
+    run->summary.update(AverageModels(BuiltInFamilies(), settings.average, settings.out));
     return 0;
   }
   return std::nullopt;

@@ -329,6 +329,24 @@ void DefineFamilyOptions(CLI::App& app, TrainSettings* settings) {
       ->group(FlagGroupOf(TenFamily()));
 }
 
+void DefineParameterOptions(CLI::App& app, TrainSettings* settings) {
+  const std::string group = "Model";
+  app.add_option("--freeze", settings->freeze,
+                 "leave these parameters as they are: names or patterns with commas between them, such as "
+                 "embed_tokens,layers.[0-3]; see PARAMETERS")
+      ->type_name("NAMES")
+      ->group(group);
+  app.add_option("--lr-scale", settings->lr_scale,
+                 "multiply the learning rate of parameters: NAME=FACTOR with commas between them, such as "
+                 "lm_head=0.1,norm=2")
+      ->type_name("NAME=FACTOR")
+      ->group(group);
+  app.add_option("--no-decay", settings->no_decay,
+                 "parameters without weight decay, besides norms and biases: names as of --freeze")
+      ->type_name("NAMES")
+      ->group(group);
+}
+
 void DefineAdapterOptions(CLI::App& app, TrainSettings* settings) {
   const std::string group = "Model";
   app.add_option("--lora", settings->lora,
@@ -360,6 +378,12 @@ void DefineAdapterOptions(CLI::App& app, TrainSettings* settings) {
   app.add_option("--merge", settings->merge,
                  "instead of training, add this adapter to the weights of its base (--init, or the folder "
                  "that its adapter_config.json names) and write the sum as a model folder to --out")
+      ->type_name("DIR")
+      ->group(group);
+  app.add_option(
+         "--average", settings->average,
+         "instead of training, write the mean of the weights of this model and of others, checkpoints "
+         "of one run say, as a model folder to --out. Given once for each")
       ->type_name("DIR")
       ->group(group);
   app.add_flag("--allow-other-base", settings->allow_other_base,
@@ -494,6 +518,17 @@ void DefineAdamOptions(CLI::App& app, TrainSettings* settings) {
                  "decoupled decay of the matrices, embeddings among them; norms have none (default: 0.1)")
       ->group(group);
   app.add_option("--clip", settings->clip, "largest gradient norm; 0: no clipping (default: 1)")
+      ->group(group);
+  app.add_option("--ema", settings->ema,
+                 "keep a moving average of the weights with this decay (0.999) and save it in the folder "
+                 "average of every checkpoint; 0: none (default)")
+      ->group(group);
+  app.add_option("--skip-loss-z", settings->skip_loss_z,
+                 "skip the update of a step whose loss is more than this many standard deviations above the "
+                 "mean of 128 steps; 0: none (default)")
+      ->group(group);
+  app.add_option("--skip-grad-z", settings->skip_grad_z,
+                 "likewise, of a step whose gradient norm is; 0: none (default)")
       ->group(group);
 }
 
@@ -734,6 +769,7 @@ void DefineTrainOptions(CLI::App& app, TrainSettings* settings) {
   DefineCopyOptions(app, settings);
   DefineReportOptions(app, settings);
   DefineModelOptions(app, settings);
+  DefineParameterOptions(app, settings);
   DefineAdapterOptions(app, settings);
   DefinePrecisionOptions(app, settings);
   DefineFamilyOptions(app, settings);

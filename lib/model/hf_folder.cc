@@ -155,10 +155,11 @@ ModelConfig ReadHfConfig(const FamilyList& families, const std::string& folder) 
 std::unique_ptr<LanguageModel> LoadHfModel(const ModelFamilies& families, const std::string& folder,
                                            Precision precision, at::Device device, const ComputeKinds& kinds,
                                            const std::optional<EmbeddingTuning>& embedding,
-                                           WeightFormat format) {
+                                           WeightFormat format, const ParameterRules& rules) {
   FineTuning tuning;
   tuning.frozen_format = format;
   tuning.embedding = embedding ? embedding : EmbeddingTuningOf(folder);
+  tuning.rules = rules;
   std::unique_ptr<LanguageModel> model = MakeModel(families, ReadHfConfig(families.descriptions(), folder),
                                                    precision, device, std::nullopt, kinds, tuning);
   model->parameters().set_reads_quantized(format != WeightFormat::kPlain);

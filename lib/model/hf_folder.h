@@ -16,6 +16,7 @@
 #include "lib/formats/tokenizer_identity.h"
 #include "lib/model/model_family.h"
 #include "lib/model/weights_io.h"
+#include "lib/spec/parameter_rules.h"
 #include "lib/spec/weight_format.h"
 
 namespace trainwright {
@@ -34,11 +35,13 @@ ModelConfig ReadHfConfig(const FamilyList& families, const std::string& folder);
 /// \param embedding what is trained of a model that embeds texts; nothing said: it has the folder's
 ///     projection, if there is one
 /// \param format other than kPlain for a model that is only read
+/// \param rules of the run that trains it
 /// \throws Error{kBadInput, kIo}
 std::unique_ptr<LanguageModel> LoadHfModel(const ModelFamilies& families, const std::string& folder,
                                            Precision precision, at::Device device,
                                            const ComputeKinds& kinds = {},
                                            const std::optional<EmbeddingTuning>& embedding = {},
-                                           WeightFormat format = WeightFormat::kPlain);
+                                           WeightFormat format = WeightFormat::kPlain,
+                                           const ParameterRules& rules = {});
 
 }  // namespace trainwright

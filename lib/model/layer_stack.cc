@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "lib/base/error.h"
+#include "lib/model/apply_parameter_rules.h"
 #include "lib/model/embedding_projection.h"
 #include "lib/nn/scan/diagonal_scan.h"
 #include "lib/spec/family.h"
@@ -75,6 +76,7 @@ void LayerStack::AllocateParameters() {
   }
   // Behind the adapters, which freeze all that was there before them.
   if (tuning_.embedding) AddEmbeddingPart(*tuning_.embedding);
+  ApplyParameterRules(tuning_.rules, &parameters_);
   MarkProducts();
   parameters_.Allocate(numerics_, device_);
   const std::vector<size_t> parts = PartsOf(parameters_);
@@ -261,7 +263,8 @@ void LayerStack::RunBackward(LayerPass& pass, const SpanTable& spans, const at::
     }
     LayerViews views = ViewsOf(i, spans, Keep::kForBackward);
     pass.ForwardAgain(i, views);
-    pass.Backward(i, views, /*below=*/lowest_part_ < part);
+    // Which of a layer's parameters are frozen by their names the layers do not ask: its whole pass is run.
+    pass.Backward(i, views, /*below=*/lowest_part_ < part || !tuning_.rules.freeze.empty());
     PartDone(part);
   }
   if (lowest_part_ > 0) return;

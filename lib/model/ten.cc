@@ -98,6 +98,19 @@ TenLayer LayerOf(const Indices& i, FlatParameters* parameters) {
   return layer;
 }
 
+/// The two numbers of an eigenstate have their gradients from one pass.
+/// \throws Error{kUsage} where one is frozen and the other is not
+void RequireDynamicsTogether(const FlatParameters& parameters) {
+  const std::string end = ".log_decay";
+  for (const Parameter& parameter : parameters.all()) {
+    if (!parameter.name.ends_with(end)) continue;
+    const std::string cell = parameter.name.substr(0, parameter.name.size() - end.size());
+    if (parameters.Find(cell + ".frequency")->trainable == parameter.trainable) continue;
+    throw Error(ErrorCode::kUsage, "--freeze", "takes only one of log_decay and frequency", cell,
+                "freeze both or none");
+  }
+}
+
 }  // namespace
 
 const ModelConfig& Ten::CheckedConfig(const ModelConfig& config) {
@@ -126,6 +139,7 @@ Ten::Ten(const ModelConfig& config, const Numerics& numerics, at::Device device,
   final_norm_ = AddNorm("ten.norm", config.hidden_size, &parameters);
   AddHead("lm_head.weight", tokens_);
   AllocateParameters();
+  RequireDynamicsTogether(parameters);
   for (const Indices& i : indices) layers_.push_back(LayerOf(i, &parameters));
   if (multi_scale_) multi_scale_->Bind();
   if (seed) Initialize(*seed);

@@ -208,7 +208,8 @@ class Objective {
   virtual void Run(const StepPass& pass, LossSums* sums) const = 0;
   /// Whether Run takes all its passes by LanguageModel::LossAndGradients, of labels without weights.
   virtual bool takes_label_passes() const { return false; }
-  /// The run's loss, by which it is watched and compared: the sum of the terms' means, unless overridden.
+  /// The run's loss, by which it is watched and compared: the sum of the terms' means, or what is
+  /// overridden, a linear function of them.
   /// \param means one a term
   virtual double Loss(const std::vector<double>& means) const;
   /// \throws Error{kBadInput} when there is nothing to evaluate on; Error{kNonFinite}; Error{kInterrupted,

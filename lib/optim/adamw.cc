@@ -38,7 +38,7 @@ AdamW::AdamW(FlatParameters* parameters, const OptimizerOptions& options, uint64
   }
 }
 
-std::vector<OptimizerState> AdamW::States() const {
+std::vector<OptimizerState> AdamW::OwnStates() const {
   return {{.name = "exp_avg", .value = exp_avg_, .by_element = true},
           {.name = "exp_avg_sq", .value = exp_avg_sq_, .by_element = true}};
 }

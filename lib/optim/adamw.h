@@ -31,7 +31,7 @@ class AdamW final : public Optimizer {
   /// The update's momentum is beta1, which bias correction takes as constant, as PyTorch's.
   void Step(const ParameterRange& range, at::Tensor& gradients, const OptimizerUpdate& update) override;
   bool repeats() const override { return true; }
-  std::vector<OptimizerState> States() const override;
+  std::vector<OptimizerState> OwnStates() const override;
   /// First and second moment, of parameters->own_elements(). Restoring: copy into them.
   at::Tensor& exp_avg() { return exp_avg_; }
   at::Tensor& exp_avg_sq() { return exp_avg_sq_; }

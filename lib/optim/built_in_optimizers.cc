@@ -8,7 +8,9 @@ std::unique_ptr<Optimizer> MakeOptimizer(const OptimizerRegistry& registry, Flat
   const OptimizerKind& kind = registry.Find(options.name);
   options.own = WithDefaults(options.own, kind.description.defaults.own, ErrorCode::kBadInput,
                              "the optimizer " + kind.name());
-  return kind.make(parameters, options, seed);
+  std::unique_ptr<Optimizer> optimizer = kind.make(parameters, options, seed);
+  if (options.average_decay > 0) optimizer->KeepAverage(options.average_decay);
+  return optimizer;
 }
 
 OptimizerRegistry BuiltInOptimizers() {

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstring>
+#include <string>
 
 #include "lib/base/error.h"
 #include "lib/base/profile_scope.h"
@@ -109,12 +110,19 @@ DeviceStepNumbers DeviceStep::Read(HostReader* reader) const {
   return numbers;
 }
 
-void DeviceStep::Set(const LossScaler::State& scaler, int64_t updates) {
+void DeviceStep::Set(const StepGuard::State& guard, int64_t updates, const std::vector<double>& weights) {
+  if (guard.outliers.limits.any() && weights.size() > kMostWatchedTerms) {
+    throw Error(ErrorCode::kUsage, "--skip-loss-z",
+                "outliers of a loss of " + std::to_string(weights.size()) + " terms are not skipped on a GPU",
+                "", "leave out --skip-loss-z and --skip-grad-z");
+  }
   StepState state{};
-  state.loss_scale = scaler.scale;
-  state.good_steps = static_cast<double>(scaler.good_steps);
-  state.skipped_steps = static_cast<double>(scaler.skipped_steps);
+  state.loss_scale = guard.scaler.scale;
+  state.good_steps = static_cast<double>(guard.scaler.good_steps);
+  state.skipped_steps = static_cast<double>(guard.scaler.skipped_steps);
   state.updates = static_cast<double>(updates);
+  state.outliers = guard.outliers;
+  std::copy_n(weights.begin(), std::min<size_t>(weights.size(), kMostWatchedTerms), state.term_weights);
   at::Tensor host = at::zeros({numbers_.numel()}, at::kDouble);
   std::memcpy(host.mutable_data_ptr<double>(), &state, sizeof(state));
   numbers_.copy_(host);

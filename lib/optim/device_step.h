@@ -17,9 +17,9 @@
 
 #include "lib/device/host_read.h"
 #include "lib/nn/update/step_decision.h"
-#include "lib/optim/loss_scaler.h"
 #include "lib/optim/loss_sums.h"
 #include "lib/optim/optimizer.h"
+#include "lib/optim/step_guard.h"
 #include "lib/optim/update_graph.h"
 
 namespace trainwright {
@@ -51,8 +51,10 @@ class DeviceStep final : public LossSums {
   const UpdateGraphCounts* graph_counts() const { return graph_ ? &graph_->counts() : nullptr; }
   /// Waits for a GPU.
   DeviceStepNumbers Read(HostReader* reader) const;
-  /// For a restored run.
-  void Set(const LossScaler::State& scaler, int64_t updates);
+  /// For a new or a restored run.
+  /// \param weights by which the loss adds up the means of its terms, for outliers
+  /// \throws Error{kUsage} where outliers are skipped of a loss of more than kMostWatchedTerms terms
+  void Set(const StepGuard::State& guard, int64_t updates, const std::vector<double>& weights);
 
  private:
   /// Decides the step, whose inputs are there, and updates.

@@ -3,6 +3,7 @@
 #include <ATen/ops/full.h>
 #include <ATen/ops/zeros.h>
 
+#include "lib/base/error.h"
 #include "lib/base/profile_scope.h"
 
 namespace trainwright {
@@ -26,7 +27,31 @@ void Optimizer::Update(const OptimizerUpdate& update, double factor) {
     if (factor != 1.0) gradients.mul_(factor);
     Step({begin, gradients.numel()}, gradients, update);
   });
+  if (average_.defined()) UpdateAverage(update.inputs);
   parameters_->RefreshCompute();
+}
+
+void Optimizer::KeepAverage(double decay) {
+  TRAINWRIGHT_CHECK(decay > 0 && decay < 1);
+  average_decay_ = decay;
+  average_ = NewState(at::kFloat);
+}
+
+void Optimizer::UpdateAverage(const DeviceInputs& inputs) {
+  at::Tensor share = inputs.step.add(9).reciprocal_().mul_(10).clamp_min_(1 - average_decay_);
+  if (inputs.found_inf.defined()) share.mul_(inputs.found_inf.neg().add_(1));
+  const auto update = [&](int64_t begin, int64_t size, int64_t place) {
+    average_.narrow(0, place, size).lerp_(parameters_->Masters(begin, size), share);
+  };
+  if (parameters_->shard() == nullptr) return update(0, parameters_->elements(), 0);
+  parameters_->shard()->ForEachPiece(
+      [&](const ShardLayout::Piece& piece) { update(piece.begin, piece.size, piece.place); });
+}
+
+std::vector<OptimizerState> Optimizer::States() const {
+  std::vector<OptimizerState> states = OwnStates();
+  if (average_.defined()) states.push_back({.name = kAverageState, .value = average_, .by_element = true});
+  return states;
 }
 
 at::Tensor Optimizer::NewState(at::ScalarType type) const {

@@ -1,8 +1,10 @@
 /// What changes a model's weights: an update of the flat buffers from their gradients.
 ///
 /// The base class owns what all updates share: the walk over the gradients, which lie in parts where they are
-/// offloaded, the count of updates and the compute copy. An optimizer supplies its rule for a range of the
-/// buffers, and names its state. Not thread-safe.
+/// offloaded, the count of updates, the compute copy and the moving average of the weights. An optimizer
+/// supplies its rule for a range of the buffers, and names its state. Not thread-safe.
+/// \source of the average: Polyak and Juditsky 1992; its beginning as tf.train.ExponentialMovingAverage's,
+/// but for the weights before the first update, which are no part of it
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -23,6 +25,9 @@ struct OptimizerState {
   /// shard.
   bool by_element = false;
 };
+
+/// The state that is the moving average of the weights.
+inline constexpr char kAverageState[] = "average";
 
 /// Elements of the flat buffers.
 struct ParameterRange {
@@ -66,8 +71,13 @@ class Optimizer {
   /// Whether all updates of one momentum that are decided on the device are the same kernels on the same
   /// memory, which read there what differs between them (DeviceInputs), so that they can be recorded once.
   virtual bool repeats() const { return false; }
-  /// The live state, always in the same order and under the same names.
-  virtual std::vector<OptimizerState> States() const = 0;
+  /// Keeps a moving average of the weights from now on, an fp32 state by_element named kAverageState. Update
+  /// n brings it a share max(1 - decay, 10 / (n + 9)) of the way to the new weights, so that it begins with
+  /// the first ones and spans about a tenth of the run while that is shorter than its memory.
+  /// \param decay in (0, 1)
+  void KeepAverage(double decay);
+  /// The live state, always in the same order and under the same names: that of the rule, and the average.
+  std::vector<OptimizerState> States() const;
 
   int64_t state_bytes() const;
   /// Whether a state is this rank's part of what all ranks have together.
@@ -80,6 +90,8 @@ class Optimizer {
   void set_steps(int64_t steps) { steps_ = steps; }
 
  protected:
+  /// The rule's own part of States.
+  virtual std::vector<OptimizerState> OwnStates() const = 0;
   /// Zeros for each element that this rank updates: a state by_element.
   at::Tensor NewState(at::ScalarType type) const;
   /// Called once before the ranges of an update.
@@ -87,9 +99,12 @@ class Optimizer {
 
  private:
   void Update(const OptimizerUpdate& update, double factor);
+  void UpdateAverage(const DeviceInputs& inputs);
 
   FlatParameters* parameters_;
   int64_t steps_ = 0;
+  double average_decay_ = 0;
+  at::Tensor average_;     // undefined: none is kept
   at::Tensor step_count_;  // float of steps_, made once: an update that has begun asks for no memory
 };
 

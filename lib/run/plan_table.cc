@@ -29,6 +29,9 @@ const PlanRange kNotNegative = {[](double value) { return value >= 0 && std::isf
                                 "must be a number of at least 0"},
                 kBelowOne = {[](double value) { return value >= 0 && value < 1; },
                              "must be at least 0 and below 1"},
+                kZScore = {[](double value) { return value >= 0 && value <= 11; },
+                           "must lie in [0, 11]: of 128 values none is further above their mean than 11.2 "
+                           "standard deviations"},
                 kShare = {[](double value) { return value >= 0 && value <= 1; }, "must lie in [0, 1]"};
 
 // Names.
@@ -617,6 +620,50 @@ PlanValue ExactWorldValue() {
   return value;
 }
 
+/// What of the parameters an update changes, and when.
+PlanTable UpdateRows() {
+  return {
+      {.stored = "skip_loss_z",
+       .options = {"skip-loss-z"},
+       .old_states = OldStates::AnyMayLackIt(0),
+       .value = Asked(&TrainSettings::skip_loss_z, &TrainPlan::skip_loss_z),
+       .range = kZScore,
+       .told_when = [](const TrainPlan& plan) { return plan.skip_loss_z > 0; }},
+      {.stored = "skip_grad_z",
+       .options = {"skip-grad-z"},
+       .old_states = OldStates::AnyMayLackIt(0),
+       .value = Asked(&TrainSettings::skip_grad_z, &TrainPlan::skip_grad_z),
+       .range = kZScore,
+       .told_when = [](const TrainPlan& plan) { return plan.skip_grad_z > 0; }},
+      {.stored = "ema",
+       .options = {"ema"},
+       .old_states = OldStates::AnyMayLackIt(0),
+       .value = Asked(&TrainSettings::ema, &TrainPlan::optimizer, &OptimizerOptions::average_decay),
+       .range = kBelowOne,
+       .fixed_in_branch = true,
+       .told_when = [](const TrainPlan& plan) { return plan.optimizer.average_decay > 0; }},
+      {.stored = "freeze",
+       .options = {"freeze"},
+       .old_states = OldStates::AnyMayLackIt(""),
+       .value =
+           Asked(&TrainSettings::freeze, &TrainPlan::tuning, &FineTuning::rules, &ParameterRules::freeze),
+       .fixed_in_branch = true,
+       .told_when = [](const TrainPlan& plan) { return !plan.tuning.rules.freeze.empty(); }},
+      {.stored = "lr_scale",
+       .options = {"lr-scale"},
+       .old_states = OldStates::AnyMayLackIt(""),
+       .value =
+           Asked(&TrainSettings::lr_scale, &TrainPlan::tuning, &FineTuning::rules, &ParameterRules::lr_scale),
+       .told_when = [](const TrainPlan& plan) { return !plan.tuning.rules.lr_scale.empty(); }},
+      {.stored = "no_decay",
+       .options = {"no-decay"},
+       .old_states = OldStates::AnyMayLackIt(""),
+       .value =
+           Asked(&TrainSettings::no_decay, &TrainPlan::tuning, &FineTuning::rules, &ParameterRules::no_decay),
+       .told_when = [](const TrainPlan& plan) { return !plan.tuning.rules.no_decay.empty(); }},
+  };
+}
+
 /// What trainwright.state/2 had not from its beginning: new rows come last.
 PlanTable LaterRows() {
   return {
@@ -721,7 +768,7 @@ PlanTable SampleRows() {
 PlanTable AllRows() {
   PlanTable table = StepRows();
   for (const PlanTable& more : {ScheduleRows(), OptimizerRows(), ObjectiveRows(), DataRows(), TuningRows(),
-                                LaterRows(), SampleRows()}) {
+                                LaterRows(), SampleRows(), UpdateRows()}) {
     table.insert(table.end(), more.begin(), more.end());
   }
   return table;

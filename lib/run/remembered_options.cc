@@ -13,11 +13,10 @@ namespace fs = std::filesystem;
 
 /// Options of one process.
 const std::set<std::string>& ForgottenKeys() {
-  static const std::set<std::string> keys = {"status",         "json",       "allow-data-change",
-                                             "branch-from",    "deepspeed",  "dry-run",
-                                             "explain",        "find-batch", "max-minutes",
-                                             "merge",          "out",        "preset",
-                                             "profile",        "report",     "resume",
+  static const std::set<std::string> keys = {"average",        "status",      "json",    "allow-data-change",
+                                             "branch-from",    "deepspeed",   "dry-run", "explain",
+                                             "find-batch",     "max-minutes", "merge",   "out",
+                                             "preset",         "profile",     "report",  "resume",
                                              "replan-schedule"};
   return keys;
 }

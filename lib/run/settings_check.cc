@@ -12,6 +12,7 @@
 #include "lib/run/training_data.h"
 #include "lib/run/world_settings.h"
 #include "lib/spec/offload_choice.h"
+#include "lib/spec/parameter_rules.h"
 
 namespace trainwright {
 namespace {
@@ -46,6 +47,9 @@ void CheckNumbers(const TrainSettings& settings) {
   Require(settings.ddp_bucket_mb >= 1.0 / (1 << 10) && settings.ddp_bucket_mb <= 1 << 20, "--ddp-bucket-mb",
           "must be from a 1024th to 1048576 MiB");
   if (!settings.save_every.empty()) ParseSaveInterval(settings.save_every, "--save-every");
+  CheckParameterRules({settings.freeze, settings.lr_scale, settings.no_decay});
+  Require(settings.freeze.empty() || (!settings.lora && settings.adapter.empty()), "--freeze",
+          "has no meaning with adapters, which alone are trained");
   Require(settings.eval_every.value_or(0) >= 0, "--eval-every", "must be at least 0 steps");
   Require(settings.early_stop.value_or(1) >= 1, "--early-stop", "must be at least 1 evaluation");
   Require(settings.eval_tokens.value_or(1) >= 1, "--eval-tokens", "must be at least 1");

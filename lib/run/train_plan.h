@@ -57,14 +57,20 @@ struct NumberTypes {
   Fp8Parts fp8 = {};  ///< whose GEMMs are in fp8, beside a precision of bf16
 };
 
+/// What may come between the gradients of a step and its update.
+struct UpdateRules {
+  double clip = 1.0;  ///< largest gradient norm; 0: none
+  /// The z-scores of a step's loss and gradient norm above which its update is skipped; 0: none is.
+  double skip_loss_z = 0, skip_grad_z = 0;
+};
+
 /// The initial values are the defaults of options that depend on nothing else.
-struct TrainPlan : StepDivision, NumberTypes {
+struct TrainPlan : StepDivision, NumberTypes, UpdateRules {
   int64_t sequence_tokens = 512;
   uint64_t window_chunks = 64;
   uint64_t seed = 0;
   ScheduleOptions schedule;  ///< its total_steps is the length of the run
   OptimizerOptions optimizer;
-  double clip = 1.0;                          ///< largest gradient norm; 0: none
   std::string objective = kDefaultObjective;  ///< its name in the registry
   LossOn loss_on = LossOn::kAssistant;        ///< see labels_on
   LossAddends loss_addends;

@@ -46,11 +46,13 @@ struct TrainSettings {
   // What of it is trained. Without `lora` and `adapter`: everything.
   std::optional<int64_t> lora;  ///< rank of low-rank adapters
   std::optional<double> lora_alpha, lora_dropout;
-  std::string lora_targets;       ///< as in LoraOptions; empty: all-linear
-  std::string quant;              ///< "nf4" or "none": of the frozen matrices; empty: none
-  std::string adapter;            ///< a folder in peft's layout to continue with; empty: none
-  bool allow_other_base = false;  ///< than the one that `adapter` or `merge` was trained on
-  std::string merge;              ///< an adapter that is merged into its base, and nothing else; empty: none
+  std::string lora_targets;                ///< as in LoraOptions; empty: all-linear
+  std::string quant;                       ///< "nf4" or "none": of the frozen matrices; empty: none
+  std::string adapter;                     ///< a folder in peft's layout to continue with; empty: none
+  bool allow_other_base = false;           ///< than the one that `adapter` or `merge` was trained on
+  std::string freeze, lr_scale, no_decay;  ///< as in ParameterRules; empty: nothing said
+  std::string merge;  ///< an adapter that is merged into its base, and nothing else; empty: none
+  std::vector<std::string> average;  ///< models whose mean is written, and nothing else; empty: none
 
   // The plan: how long, how much at once, how fast. One of steps, epochs, tokens.
   std::optional<int64_t> steps;
@@ -74,6 +76,8 @@ struct TrainSettings {
   std::vector<std::string> optimizer_options;  ///< that only it has, as ParseOwnOptions takes them
   std::string optimizer_states;                ///< as ParseOptimizerStates takes it; empty: fp32
   std::optional<double> clip;
+  std::optional<double> ema;                       ///< decay of the weights' moving average; absent: none
+  std::optional<double> skip_loss_z, skip_grad_z;  ///< see UpdateRules
   std::string objective = "auto";              ///< its name in the registry, or auto: by the data's records
   std::vector<std::string> objective_options;  ///< that only it has, as ParseOwnOptions takes them
   std::string loss_on;                         ///< as ParseLossOn takes it; empty: assistant

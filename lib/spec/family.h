@@ -31,6 +31,7 @@ struct LayerMatrix {
   std::string module;               ///< "model.layers.3.self_attn.q_proj"
   int64_t outputs = 0, inputs = 0;  ///< rows and columns
   int64_t layer = 0;
+  double token_rows = 1;  ///< that it multiplies for a token
 };
 
 /// Without state: one constant serves the whole process, and configs point to it. Of any thread.

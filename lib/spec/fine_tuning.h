@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "lib/spec/lora_options.h"
+#include "lib/spec/parameter_rules.h"
 #include "lib/spec/weight_format.h"
 
 namespace trainwright {
@@ -25,6 +26,7 @@ struct FineTuning {
   /// for models that are only read.
   WeightFormat frozen_format = WeightFormat::kPlain;
   std::optional<EmbeddingTuning> embedding = {};  ///< nothing: a model that embeds no texts
+  ParameterRules rules = {};                      ///< of parameters by their names
   bool operator==(const FineTuning&) const = default;
 };
 

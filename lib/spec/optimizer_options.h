@@ -22,7 +22,8 @@ struct OptimizerOptions {
   double epsilon = 1e-8;
   double weight_decay = 0.1;
   OptimizerStates states = OptimizerStates::kFp32;
-  OwnOptions own = {};  ///< options that only this optimizer has
+  double average_decay = 0;  ///< of the moving average of the weights that any of them keeps; 0: none
+  OwnOptions own = {};       ///< options that only this optimizer has
 };
 
 /// What is trained, as far as sizes depend on it.

@@ -231,15 +231,16 @@ class TenDescription final : public FamilyDescription {
     const int64_t width = config.hidden_size, states = own.eigenstates, wide = config.intermediate_size;
     std::vector<LayerMatrix> matrices;
     for (int64_t layer = 0; layer < config.num_layers; ++layer) {
-      const auto add = [&](const char* name, int64_t outputs, int64_t inputs) {
+      const auto add = [&](const char* name, int64_t outputs, int64_t inputs, double token_rows = 1) {
         matrices.push_back({.module = "ten.layers." + std::to_string(layer) + "." + name,
                             .outputs = outputs,
                             .inputs = inputs,
-                            .layer = layer});
+                            .layer = layer,
+                            .token_rows = token_rows});
       };
       add("cell.in_proj", 2 * states, width);
       if (own.selective) add("cell.selective_proj", 2 * states, width);
-      if (own.layer_memory && layer > 0) add("cell.memory", states, states);
+      if (own.layer_memory && layer > 0) add("cell.memory", states, states, 2);
       add("cell.out_proj", width, 2 * states);
       add("cell.gate_proj", width, width);
       add("mlp.up_proj", wide, width);

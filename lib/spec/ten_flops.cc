@@ -24,7 +24,7 @@ std::vector<std::vector<int>> TenStagesBelow() {
 
 MatrixPlace PlaceInTen(const LayerMatrix& matrix) {
   const auto is = [&](const char* name) { return matrix.module.ends_with(name); };
-  if (is(".cell.memory")) return {.stage = kIntoScan, .token_rows = 2};
+  if (is(".cell.memory")) return {.stage = kIntoScan, .token_rows = matrix.token_rows};
   if (is(".cell.gate_proj")) return {.stage = kGate};
   if (is(".cell.out_proj")) return {.stage = kOut};
   if (is(".mlp.up_proj")) return {.stage = kUp};
@@ -45,8 +45,8 @@ ForwardOfTen FlopsOfForward(const ModelConfig& config) {
              states = static_cast<double>(fields.eigenstates);
   ForwardOfTen flops;
   for (const LayerMatrix& matrix : FamilyOf(config).LayerMatrices(config)) {
-    flops.matrices += 2 * PlaceInTen(matrix).token_rows * static_cast<double>(matrix.outputs) *
-                      static_cast<double>(matrix.inputs);
+    flops.matrices +=
+        2 * matrix.token_rows * static_cast<double>(matrix.outputs) * static_cast<double>(matrix.inputs);
   }
   flops.recurrence = 4 * states * states / static_cast<double>(fields.heads) +
                      4 * states * static_cast<double>(fields.convolution) + 8 * states;

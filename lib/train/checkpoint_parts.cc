@@ -2,6 +2,8 @@
 
 #include <ATen/ops/empty.h>
 
+#include <algorithm>
+#include <filesystem>
 #include <utility>
 #include <vector>
 
@@ -10,6 +12,7 @@
 #include "lib/model/embedding_projection.h"
 #include "lib/model/hf_folder.h"
 #include "lib/model/peft_folder.h"
+#include "lib/optim/optimizer.h"
 #include "lib/spec/model_files.h"
 
 namespace trainwright {
@@ -41,10 +44,51 @@ namespace {
 
 /// What is trained beside a base is small enough for one rank.
 at::Tensor AdapterValues(const FlatParameters& parameters, const WeightsOutput& weights) {
-  if (!parameters.masters_sharded()) return weights.values;
+  if (!parameters.masters_sharded() || weights.values.defined()) return weights.values;
   at::Tensor values = at::empty({parameters.elements()}, at::kFloat);
   weights.read_masters(0, values);
   return values;
+}
+
+/// Where the moving average of the weights is among a state's tensors; nothing where it has none, or no update
+/// was made.
+std::optional<size_t> FindAverage(const TrainState& state) {
+  const std::vector<OptimizerState>& states = state.trainer.optimizer;
+  const auto found = std::find_if(states.begin(), states.end(),
+                                  [](const OptimizerState& own) { return own.name == kAverageState; });
+  if (found == states.end() || state.trainer.updates == 0) return std::nullopt;
+  return static_cast<size_t>(found - states.begin());
+}
+
+/// All of a state by_element, on the host. Of one that is spread over the ranks, to be read as it is written.
+at::Tensor WholeState(const ShardedStates& sharded, size_t index, const at::Tensor& value) {
+  if (!sharded.read) return value.cpu();
+  at::Tensor whole = at::empty({sharded.elements}, at::kFloat);
+  sharded.read(index, 0, whole);
+  return whole;
+}
+
+/// What a folder of a model is made of besides its weights.
+struct FolderParts {
+  std::string base_model;
+  std::optional<EmbeddingSpec> embedding;
+  std::optional<ChatTemplate> chat_template;
+};
+
+void WriteModelFolder(const std::string& folder, const LanguageModel& model, const WeightsOutput& weights,
+                      const TokenizerIdentity& tokenizer, const FolderParts& parts) {
+  const bool adapters = model.parameters().adapters() != nullptr;
+  if (adapters) {
+    WritePeftFolder(folder, model, parts.base_model, AdapterValues(model.parameters(), weights));
+    WriteProjection(folder, model.parameters(), weights);
+    if (parts.embedding) WriteEmbeddingSpec(folder, model.config(), *parts.embedding);
+  } else {
+    WriteHfFolder(folder, model, tokenizer, weights);
+    if (parts.embedding) WriteEmbeddingFolder(folder, model.config(), *parts.embedding);
+  }
+  if (parts.chat_template) {
+    WriteFolderTemplate(folder, *parts.chat_template, adapters ? parts.base_model : folder);
+  }
 }
 
 }  // namespace
@@ -58,22 +102,26 @@ CheckpointContent DescribeCheckpoint(const LanguageModel& model, const WeightsOu
   content.metadata = {{"resumable", !options.model_only}, {"provenance", provenance}};
   std::vector<std::string> compressed;
   const bool adapters = model.parameters().adapters() != nullptr;
-  if (weights.compress && !adapters) compressed.push_back(kWeightsFileName);
+  if (weights.compress && !adapters) {
+    compressed.push_back(kWeightsFileName);
+    if (FindAverage(state)) compressed.push_back(std::string(kAverageState) + "/" + kWeightsFileName);
+  }
   if (options.state.on && !options.model_only) compressed.push_back(kStateFileName);
   if (!compressed.empty()) content.metadata["compressed_files"] = compressed;
-  content.parts.push_back([&model, weights, &tokenizer, adapters, base_model = options.base_model,
-                           embedding = options.embedding,
-                           chat_template = options.chat_template](const std::string& folder) {
-    if (adapters) {
-      WritePeftFolder(folder, model, base_model, AdapterValues(model.parameters(), weights));
-      WriteProjection(folder, model.parameters(), weights);
-      if (embedding) WriteEmbeddingSpec(folder, model.config(), *embedding);
-    } else {
-      WriteHfFolder(folder, model, tokenizer, weights);
-      if (embedding) WriteEmbeddingFolder(folder, model.config(), *embedding);
-    }
-    if (chat_template) WriteFolderTemplate(folder, *chat_template, adapters ? base_model : folder);
+  const FolderParts parts = {options.base_model, options.embedding, options.chat_template};
+  content.parts.push_back([&model, weights, &tokenizer, parts](const std::string& folder) {
+    WriteModelFolder(folder, model, weights, tokenizer, parts);
   });
+  if (const std::optional<size_t> average = FindAverage(state)) {
+    content.parts.push_back([&model, weights, &tokenizer, parts, index = *average, sharded = state.sharded,
+                             value = state.trainer.optimizer[*average].value](const std::string& folder) {
+      const std::string of_average = folder + "/" + kAverageState;
+      std::filesystem::create_directories(of_average);
+      WeightsOutput averaged = weights;
+      averaged.values = WholeState(sharded, index, value);
+      WriteModelFolder(of_average, model, averaged, tokenizer, parts);
+    });
+  }
   if (options.model_only) return content;
   content.parts.push_back([state = std::move(state), compression = options.state](const std::string& folder) {
     WriteTrainState(folder + "/" + kStateFileName, state, compression);

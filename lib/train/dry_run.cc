@@ -142,7 +142,7 @@ void MeasureOnGpu(const ModelFamilies& families, const DryRunRequest& request, c
   const TrainPlan& plan = request.plan;
   RealTrainer trainer(families, request);
   DeviceStep step(request.device, trainer.objective->terms().size());
-  step.Set({}, 0);
+  step.Set({}, 0, {});
   HostReader reader;
   const auto seconds = [&](const auto& work) {
     ThrowIfStopped();

@@ -109,8 +109,9 @@ ModelSetup SetUpResumedModel(const ModelFamilies& families, const ResolvedRun& r
     LoadPeftWeights(resume.checkpoint, &setup.model->parameters());
     LoadProjection(resume.checkpoint, &setup.model->parameters());
   } else {
-    setup.model = LoadHfModel(families, resume.checkpoint, plan.precision, run.compute.device,
-                              run.compute.kinds, plan.tuning.embedding);
+    setup.model =
+        LoadHfModel(families, resume.checkpoint, plan.precision, run.compute.device, run.compute.kinds,
+                    plan.tuning.embedding, WeightFormat::kPlain, plan.tuning.rules);
   }
   if (DescribeLayout(setup.model->parameters()) != resume.state.layout) {
     throw Error(ErrorCode::kBadInput, resume.checkpoint,

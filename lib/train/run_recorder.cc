@@ -18,6 +18,7 @@
 #include "lib/run/html_report.h"
 #include "lib/run/plan_codec.h"
 #include "lib/spec/config_json.h"
+#include "lib/train/outlier_records.h"
 
 namespace trainwright {
 namespace {
@@ -68,6 +69,16 @@ void EncodeTexts(const StepReport& report, nlohmann::ordered_json* fields) {
   (*fields)["queries"] = report.texts.queries;
   (*fields)["passages"] = report.texts.passages;
   (*fields)["generative_rows"] = report.texts.generative_rows;
+}
+
+/// Why a step changed no weight.
+std::string DescribeSkip(const StepReport& report) {
+  if (report.labels == 0) return "the step's samples hold no label: weights unchanged";
+  if (report.outlier.of_loss || report.outlier.of_norm) {
+    return "step " + std::to_string(report.step) +
+           " skipped: " + DescribeOutlier(report.outlier, report.loss_nats, report.grad_norm);
+  }
+  return "fp16 overflow at loss scale " + FormatCount(report.loss_scale) + ": step skipped";
 }
 
 /// "12.3 % waiting for rank 3": of all ranks' time.
@@ -251,6 +262,7 @@ void RunRecorder::WriteStep(const StepReport& report, double epochs, bool saving
   if (const auto cost = Cost()) fields["cost"] = *cost;
   if (!report.source_tokens.empty()) fields["source_tokens"] = report.source_tokens;
   EncodeTexts(report, &fields);
+  EncodeOutliers(report.outlier, &fields);
   const std::optional<double> gpu_use = options_.gpu_use ? options_.gpu_use() : std::nullopt;
   if (gpu_use) fields["gpu_util"] = *gpu_use;
   for (const LossTerm& term : facts_.loss_terms) {
@@ -304,9 +316,7 @@ void RunRecorder::RecordStep(const StepReport& report, double epochs, bool savin
   totals_.AddStep(report, facts_.flops.Of(report.counts()));
   if (Logs(totals_.step())) WriteStep(report, epochs, saving);
   if (report.skipped && report.read) {
-    Warn(report.labels == 0
-             ? "the step's samples hold no label: weights unchanged"
-             : "fp16 overflow at loss scale " + FormatCount(report.loss_scale) + ": step skipped");
+    Warn(DescribeSkip(report));
   }
   // The first step warms caches up; the second one shows the pace.
   const int64_t steps_here = report.step - facts_.first_step;

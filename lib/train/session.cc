@@ -20,6 +20,7 @@
 #include "lib/dist/shared_work.h"
 #include "lib/io/byte_sink.h"
 #include "lib/io/process_memory.h"
+#include "lib/model/trained_flops.h"
 #include "lib/train/compile_choice.h"
 #include "lib/train/gather_ranks.h"
 #include "lib/train/gpu_use_reader.h"
@@ -196,7 +197,7 @@ void Session::OpenRecorder(const TrainJobContext& context) {
       directory_.get(),
       RunFacts{.plan = run_->plan,
                .model = run_->model.config,
-               .flops = CountStepFlops(run_->model.config, run_->plan.tuning),
+               .flops = CountTrainedFlops(setup_.model.get(), run_->plan.tuning),
                .loss_terms = trainer_->objective().terms(),
                .parameters = setup_.model->parameters().count(),
                .compute = run_->compute.identity,

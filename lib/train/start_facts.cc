@@ -9,6 +9,7 @@
 #include "lib/checkpoint/checkpoint.h"
 #include "lib/dist/equal_facts.h"
 #include "lib/loading/loader_state.h"
+#include "lib/train/outlier_records.h"
 
 namespace trainwright {
 namespace {
@@ -28,6 +29,7 @@ std::string CountsOf(const TrainerState& state) {
                                    {"scale", state.scaler.scale},
                                    {"good_steps", state.scaler.good_steps},
                                    {"skipped_steps", state.scaler.skipped_steps}};
+  counts["outliers"] = EncodeOutlierState(state.outliers);
   EncodeLoaderStates(state.loaders, &counts);
   return counts.dump();
 }

@@ -21,6 +21,7 @@
 #include "lib/io/byte_sink.h"
 #include "lib/io/byte_source.h"
 #include "lib/run/plan_codec.h"
+#include "lib/train/outlier_records.h"
 
 namespace trainwright {
 namespace {
@@ -157,6 +158,7 @@ TrainState Decode(ByteSpan file, const std::shared_ptr<const void>& keeper, cons
     ReadField(loss_scaler, "scale", path, &trainer.scaler.scale);
     ReadField(loss_scaler, "good_steps", path, &trainer.scaler.good_steps);
     ReadField(loss_scaler, "skipped_steps", path, &trainer.scaler.skipped_steps);
+    if (json.contains("outliers")) trainer.outliers = DecodeOutlierState(json.at("outliers"), path);
     ReadField(json, "data_sha256", path, &state.data_sha256);
     state.watchdog = json.at("watchdog");
     if (!state.watchdog.is_null() && !state.watchdog.is_object()) {
@@ -215,6 +217,7 @@ void WriteTrainState(const std::string& path, const TrainState& state, const Sta
         {"attention", state.compute.attention}}},
   };
   // As states were before there was a choice.
+  if (trainer.outliers.limits.any()) json["outliers"] = EncodeOutlierState(trainer.outliers);
   if (state.compute.scan != ComputeIdentity().scan) json["compute"]["scan"] = state.compute.scan;
   if (state.compute.tf32) json["compute"]["tf32"] = true;
   if (state.compute.fills_up) json["compute"]["fills_up"] = true;

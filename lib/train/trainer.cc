@@ -15,6 +15,7 @@
 #include "lib/base/units.h"
 #include "lib/dist/shared_work.h"
 #include "lib/train/rank_places.h"
+#include "lib/train/restore_optimizer.h"
 
 namespace trainwright {
 namespace {
@@ -77,6 +78,18 @@ std::vector<int64_t*> CountsOf(StepReport* report) {
           &report->texts.generative_rows};
 }
 
+/// By which an objective's Loss adds up the means of its terms.
+std::vector<double> TermWeights(const Objective& objective) {
+  const size_t terms = objective.terms().size();
+  std::vector<double> weights;
+  for (size_t i = 0; i < terms; ++i) {
+    std::vector<double> means(terms);
+    means[i] = 1;
+    weights.push_back(objective.Loss(means));
+  }
+  return weights;
+}
+
 LossScaler::State ScalerOf(const StepState& state) {
   return {.scale = state.loss_scale,
           .good_steps = static_cast<int64_t>(state.good_steps),
@@ -106,14 +119,14 @@ Trainer::Trainer(TrainerParts parts, const TrainPlan& plan, at::Device device, b
       device_(device),
       objective_(std::move(parts.objective)),
       optimizer_(std::move(parts.optimizer)),
-      scaler_(plan.precision == Precision::kFp16),
+      guard_(plan.precision == Precision::kFp16, {plan.skip_loss_z, plan.skip_grad_z}),
       world_(parts.world),
       passes_(parts.model, parts.world,
               {.bucket_bytes = parts.bucket_bytes, .exact_leaves = plan.exact_world}) {
   TRAINWRIGHT_CHECK(plan.ranks == world_->size());
   if (!defer && device.is_cpu()) return;
   device_step_.emplace(device, objective_->terms().size());
-  device_step_->Set(scaler_.state(), 0);
+  device_step_->Set(guard_.state(), 0, TermWeights(*objective_));
 }
 
 StepReport Trainer::Step(bool read) {
@@ -122,7 +135,7 @@ StepReport Trainer::Step(bool read) {
   StepReport report;
   report.step = step_ + 1;
   report.lr = LearningRate(plan_.schedule, step_);
-  report.loss_scale = scaler_.scale();
+  report.loss_scale = guard_.scaler().scale();
   StepBatches batches;
   std::exception_ptr failure;
   try {
@@ -248,7 +261,7 @@ void Trainer::SetLosses(const std::vector<double>& sums, const std::vector<doubl
 void Trainer::UpdateOnDevice(const StepBatches& batches, const PassesEnd& passes, bool read,
                              StepReport* report) {
   device_step_->AddOnDevice(passes.sums);
-  device_step_->Finish(report->step, batches.denominators, plan_.clip, scaler_.enabled(), report->lr,
+  device_step_->Finish(report->step, batches.denominators, plan_.clip, guard_.scaler().enabled(), report->lr,
                        CycledBeta1(plan_.schedule, plan_.optimizer.beta1, step_), optimizer_.get(),
                        passes.squares);
   passes_.ShareValues();
@@ -259,6 +272,7 @@ void Trainer::UpdateOnDevice(const StepBatches& batches, const PassesEnd& passes
   report->grad_norm = last_read_.grad_norm;
   report->loss_scale = last_read_.loss_scale;
   report->skipped = last_read_.skipped;
+  report->outlier = last_read_.outlier;
 }
 
 Trainer::Verdict Trainer::Judge(const StepBatches& batches, const PassesEnd& passes, StepReport* report) {
@@ -277,10 +291,11 @@ Trainer::Verdict Trainer::Judge(const StepBatches& batches, const PassesEnd& pas
 }
 
 void Trainer::Update(const Verdict& verdict, bool finite, StepReport* report) {
-  if (!finite && (!scaler_.enabled() || report->loss_scale <= 1)) {
+  if (!finite && (!guard_.scaler().enabled() || report->loss_scale <= 1)) {
     RefuseNonFinite(report->step, verdict.worst_loss_nats, verdict.clipped.norm);
   }
-  report->skipped = !scaler_.Update(finite);
+  report->skipped = !guard_.Judge(finite, report->loss_nats, report->grad_norm);
+  report->outlier = ReportOf(guard_.outliers());
   if (report->skipped) return;
   optimizer_->Step(report->lr, CycledBeta1(plan_.schedule, plan_.optimizer.beta1, step_),
                    verdict.clipped.factor);
@@ -312,12 +327,13 @@ bool Trainer::HalveMicroBatches() {
 StepState Trainer::ReadDevice() {
   const DeviceStepNumbers numbers = device_step_->Read(&reader_);
   const StepState& state = numbers.state;
-  scaler_.set_state(ScalerOf(state));
+  guard_.set_state({ScalerOf(state), state.outliers});
   optimizer_->set_steps(static_cast<int64_t>(state.updates));
   SetLosses(numbers.sums, numbers.denominators, &last_read_);
   last_read_.grad_norm = state.grad_norm;
   last_read_.loss_scale = state.last_loss_scale;
   last_read_.skipped = state.skipped != 0;
+  last_read_.outlier = ReportOf(state.outliers);
   return state;
 }
 
@@ -336,7 +352,8 @@ void Trainer::RefuseNonFinite(int64_t step, double loss_nats, double grad_norm) 
                                   ? std::string(loss_is_bad ? "loss" : "gradient norm") + " is " +
                                         FormatFixed(loss_is_bad ? loss_nats : grad_norm, 0)
                                   : "loss or gradient norm of another rank is not finite";
-  throw Error(ErrorCode::kNonFinite, "training", problem + (scaler_.enabled() ? " even at loss scale 1" : ""),
+  throw Error(ErrorCode::kNonFinite, "training",
+              problem + (guard_.scaler().enabled() ? " even at loss scale 1" : ""),
               "step " + std::to_string(step),
               "lower --lr, lengthen --warmup, or resume from the last checkpoint with other settings");
 }
@@ -353,48 +370,17 @@ TrainerState Trainer::state() {
           .tokens_seen = tokens_seen_,
           .labels_seen = labels_seen_,
           .loaders = StatesOf(loaders_),
-          .scaler = scaler_.state(),
+          .scaler = guard_.scaler().state(),
+          .outliers = guard_.outliers(),
           .optimizer = optimizer_->States()};
-}
-
-void Trainer::RestoreOptimizer(const TrainerState& state) {
-  const std::vector<OptimizerState> live = optimizer_->States();
-  const auto refuse = [&](const std::string& problem) {
-    throw Error(ErrorCode::kBadInput, state.origin, problem);
-  };
-  std::vector<const at::Tensor*> stored;
-  for (const OptimizerState& own : live) {
-    const auto found = std::find_if(state.optimizer.begin(), state.optimizer.end(),
-                                    [&](const OptimizerState& other) { return other.name == own.name; });
-    if (found == state.optimizer.end() || found->value.scalar_type() != own.value.scalar_type()) {
-      refuse(std::string("has no tensor '") + own.name + "' of type " +
-             c10::toString(own.value.scalar_type()));
-    }
-    const bool same_size = optimizer_->is_sharded(own)
-                               ? found->value.sizes() == at::IntArrayRef{model_->parameters().elements()}
-                               : found->value.sizes() == own.value.sizes();
-    if (!same_size) refuse("its optimizer's state '" + own.name + "' belongs to a model of another size");
-    stored.push_back(&found->value);
-  }
-  if (state.optimizer.size() != live.size()) refuse("holds states of another optimizer");
-  for (size_t i = 0; i < live.size(); ++i) {
-    if (!optimizer_->is_sharded(live[i])) {
-      live[i].value.copy_(*stored[i]);
-      continue;
-    }
-    model_->parameters().shard()->ForEachPiece([&](const ShardLayout::Piece& piece) {
-      live[i].value.narrow(0, piece.place, piece.size).copy_(stored[i]->narrow(0, piece.begin, piece.size));
-    });
-  }
-  optimizer_->set_steps(state.updates);
 }
 
 void Trainer::Restore(const TrainerState& state) {
   RestoreLoaders(state.loaders, state.origin, loaders_);
   samples_.clear();
-  RestoreOptimizer(state);
-  scaler_.set_state(state.scaler);
-  if (device_step_) device_step_->Set(state.scaler, state.updates);
+  RestoreOptimizer(state, optimizer_.get());
+  guard_.set_state({state.scaler, state.outliers});
+  if (device_step_) device_step_->Set(guard_.state(), state.updates, TermWeights(*objective_));
   step_ = state.step;
   tokens_seen_ = state.tokens_seen;
   labels_seen_ = state.labels_seen;

@@ -31,8 +31,10 @@
 #include "lib/optim/device_step.h"
 #include "lib/optim/loss_scaler.h"
 #include "lib/optim/optimizer.h"
+#include "lib/optim/step_guard.h"
 #include "lib/run/train_plan.h"
 #include "lib/spec/model_flops.h"
+#include "lib/train/outlier_records.h"
 #include "lib/train/step_passes.h"
 
 namespace trainwright {
@@ -45,6 +47,7 @@ struct TrainerState {
   int64_t labels_seen = 0;
   LoaderStates loaders = {{kMainLoader, {}}};  ///< where they read next
   LossScaler::State scaler;
+  StepOutliers outliers = {};
   std::vector<OptimizerState> optimizer = {};  ///< see Optimizer::States
   std::string origin = "training state";       ///< the file it was read from, for messages
 
@@ -67,14 +70,15 @@ struct StepReport {
   double lr = 0;
   double grad_norm = 0;   ///< before clipping
   double loss_scale = 1;  ///< the step ran with
-  bool skipped = false;   ///< fp16 overflow, or no label: the weights did not change
+  bool skipped = false;   ///< fp16 overflow, no label, or an outlier: the weights did not change
+  OutlierReport outlier;  ///< of this step
   int64_t tokens = 0, labels = 0;
   int64_t attention_pairs = 0;         ///< as of TokenCounts
   int64_t tokens_if_padded = 0;        ///< as of StepWork
   TextCounts texts;                    ///< likewise
   std::vector<int64_t> source_tokens;  ///< of each set of a mixture; empty: one set
-  /// Whether loss, norm, scale and `skipped` are this step's; else they are those of the last step that was
-  /// read.
+  /// Whether loss, norm, scale, `skipped` and `outlier` are this step's; else they are those of the last
+  /// step that was read.
   bool read = true;
   double host_time_s = 0;  ///< that the call took; all of a run's steps add up to their time
   /// The time of a step: the call's on a CPU, on a GPU the mean since the numbers were read before.
@@ -193,8 +197,6 @@ class Trainer {
   [[noreturn]] void RefuseNonFinite(int64_t step, double loss_nats, double grad_norm) const;
   /// Takes over what the device decided since the last look.
   StepState ReadDevice();
-  /// \throws Error{kBadInput}
-  void RestoreOptimizer(const TrainerState& state);
 
   LanguageModel* model_;
   SampleLoaders loaders_;
@@ -202,7 +204,7 @@ class Trainer {
   at::Device device_;
   std::unique_ptr<Objective> objective_;
   std::unique_ptr<Optimizer> optimizer_;
-  LossScaler scaler_;
+  StepGuard guard_;
   std::optional<DeviceStep> device_step_;  ///< where numbers stay on the device
   HostReader reader_;
   std::vector<Sample> samples_;  ///< of the step under way

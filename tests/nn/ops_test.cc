@@ -487,6 +487,32 @@ TEST_P(OpsTest, FinishStepStopsAtATermThatIsNotFinite) {
   EXPECT_EQ(bad_step(2, 1), 2);
 }
 
+TEST_P(OpsTest, FinishStepSkipsAStepThatStandsOut) {
+  at::Tensor state = at::zeros({kStepStateFields}, at::kDouble);
+  auto* numbers = reinterpret_cast<StepState*>(state.mutable_data_ptr<double>());
+  numbers->loss_scale = 1;
+  numbers->term_weights[1] = 1;
+  numbers->outliers.limits = {.loss_z = 3, .grad_norm_z = 0};
+  state = OnDevice(state);
+  at::Tensor outputs = OnDevice(at::zeros({kStepOutputFields}));
+  at::Tensor term_rows = OnDevice(at::zeros({3, 2}, at::kDouble));
+  const at::Tensor squares = OnDevice(at::ones({1}, at::kDouble));
+  const auto skipped = [&](int step, double second_mean) {
+    term_rows[0].copy_(at::tensor({1000.0 * step, 4 * second_mean}, at::kDouble));
+    const at::Tensor inputs = OnDevice(at::tensor({double(step), 0.25, 1.0, 4.0}, at::kDouble));
+    ops::FinishStep(squares, inputs, /*max_norm=*/0, /*scaled=*/false, state, term_rows, outputs);
+    const at::Tensor host = outputs.cpu();
+    return reinterpret_cast<const StepOutputs*>(host.const_data_ptr<float>())->found_inf == 1;
+  };
+  for (int step = 1; step <= 150; ++step) EXPECT_FALSE(skipped(step, 2 + 0.1 * (step % 2)));
+  EXPECT_TRUE(skipped(151, 3));
+  EXPECT_FALSE(skipped(152, 2));
+  const at::Tensor host = state.cpu();
+  const auto* after = reinterpret_cast<const StepState*>(host.const_data_ptr<double>());
+  EXPECT_EQ(after->updates, 151);
+  EXPECT_EQ(after->outliers.skipped_steps, 1);
+}
+
 /// The scan of an operator's test: its tensors on the device, the storage's rounded values in double.
 class ScanOperators {
  public:

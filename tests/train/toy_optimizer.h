@@ -51,7 +51,7 @@ class ToyOptimizer final : public Optimizer {
       parameters()->values().narrow(0, begin, end - begin).sub_(momentum, size);
     }
   }
-  std::vector<OptimizerState> States() const override {
+  std::vector<OptimizerState> OwnStates() const override {
     return {{"momentum", momentum_}, {"squares", squares_}, {"counts", counts_}};
   }
 

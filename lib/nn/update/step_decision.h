@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "lib/nn/host_device.h"
+#include "lib/nn/update/outlier_window.h"
 
 namespace trainwright {
 
@@ -32,6 +33,9 @@ TRAINWRIGHT_HOST_DEVICE inline double ClipFactor(double norm, double max_norm) {
   return max_norm > 0 && factor < 1.0 ? factor : 1.0;
 }
 
+/// Terms that a loss may have whose outliers are skipped.
+inline constexpr int kMostWatchedTerms = 8;
+
 /// A training run's numbers that live on the device between two looks of the host, but for those of the terms
 /// of its loss. Only doubles, so that it is an fp64 tensor too.
 struct StepState {
@@ -42,6 +46,8 @@ struct StepState {
   double updates;                                ///< of the weights
   double bad_step;                               ///< the first step that was not finite beyond help; 0: none
   double bad_loss_nats, bad_grad_norm;           ///< its norm, and a mean of its loss: see WorstMean
+  double term_weights[kMostWatchedTerms];        ///< by which the loss adds up the means of its terms
+  StepOutliers outliers;                         ///< of that loss and of the norm before clipping
 };
 inline constexpr int kStepStateFields = sizeof(StepState) / sizeof(double);
 
@@ -65,12 +71,17 @@ struct StepOutputs {
 };
 inline constexpr int kStepOutputFields = sizeof(StepOutputs) / sizeof(float);
 
+/// The mean of a term; 0 where the step says nothing of it.
+TRAINWRIGHT_HOST_DEVICE inline double TermMean(double sum, double denominator) {
+  return denominator > 0 ? sum / denominator : 0;
+}
+
 /// The mean of a term that is not finite where there is such a one, else that of the first term.
 /// \param denominators 0: of a term that the step says nothing of, whose mean is 0
 TRAINWRIGHT_HOST_DEVICE inline double WorstMean(const double* sums, const double* denominators, int terms) {
   double worst = 0;
   for (int i = 0; i < terms; ++i) {
-    const double mean = denominators[i] > 0 ? sums[i] / denominators[i] : 0;
+    const double mean = TermMean(sums[i], denominators[i]);
     if (i == 0 || (worst - worst == 0 && mean - mean != 0)) worst = mean;
   }
   return worst;
@@ -88,6 +99,10 @@ TRAINWRIGHT_HOST_DEVICE inline void FinishStep(double sum_of_squares, const Step
   const double scale = state->loss_scale, norm = sqrt(sum_of_squares) / scale;
   const double loss = WorstMean(term_rows, denominators, terms);
   const bool finite = norm - norm == 0 && loss - loss == 0;
+  double run_loss = 0;
+  for (int i = 0; i < terms && i < kMostWatchedTerms; ++i) {
+    run_loss += state->term_weights[i] * TermMean(term_rows[i], denominators[i]);
+  }
   for (int i = 0; i < terms; ++i) {
     term_rows[terms + i] = term_rows[i];
     term_rows[2 * terms + i] = denominators[i];
@@ -101,7 +116,8 @@ TRAINWRIGHT_HOST_DEVICE inline void FinishStep(double sum_of_squares, const Step
     state->bad_loss_nats = loss;
     state->bad_grad_norm = norm;
   }
-  const bool apply = finite && !stopped;
+  const bool stands_out = StandsOut(finite && !stopped, run_loss, norm, &state->outliers);
+  const bool apply = finite && !stopped && !stands_out;
   if (scaled && state->bad_step == 0) {
     UpdateLossScale(finite, &state->loss_scale, &state->good_steps, &state->skipped_steps);
   }

@@ -1,0 +1,81 @@
+#include "lib/train/average_job.h"
+
+#include <ATen/ops/zeros.h>
+
+#include <memory>
+
+#include "lib/base/error.h"
+#include "lib/base/signals.h"
+#include "lib/checkpoint/checkpoint_metadata.h"
+#include "lib/device/memory_error.h"
+#include "lib/embedding/embedding_spec.h"
+#include "lib/model/embedding_projection.h"
+#include "lib/model/hf_folder.h"
+#include "lib/model/model_watch.h"
+#include "lib/model/open_model.h"
+#include "lib/model/peft_folder.h"
+#include "lib/spec/config_json.h"
+#include "lib/train/model_copy.h"
+
+namespace trainwright {
+namespace {
+
+/// The model of a folder, which is as the first one is.
+std::unique_ptr<LanguageModel> LoadPlain(const ModelFamilies& families, const std::string& folder) {
+  if (IsPeftFolder(folder)) {
+    throw Error(ErrorCode::kUsage, folder,
+                "is an adapter: the mean of its matrices is not that of its weights", "",
+                "make models of adapters first, by train --merge");
+  }
+  const ModelWatch watch(folder);
+  VerifyCheckpointFiles(folder);
+  auto model = LoadHfModel(families, folder, Precision::kFp32, at::Device(at::kCPU));
+  watch.ThrowIfChanged();
+  RequireFiniteWeights(model->parameters(), folder, "holds a weight that is not finite");
+  return model;
+}
+
+void RequireSameShape(const LanguageModel& first, const LanguageModel& model, const std::string& folder) {
+  if (EncodeConfigJson(first.config()) == EncodeConfigJson(model.config()) &&
+      first.parameters().elements() == model.parameters().elements()) {
+    return;
+  }
+  throw Error(ErrorCode::kBadInput, folder, "is a model of another shape than the first one", "",
+              "average checkpoints of one run, or of runs that began with one model");
+}
+
+nlohmann::ordered_json Average(const ModelFamilies& families, const std::vector<std::string>& folders,
+                               const std::string& out) {
+  RequireNewFolder(out, "--average");
+  if (folders.size() < 2) {
+    throw Error(ErrorCode::kUsage, "--average", "needs two models at least, not " + folders.front());
+  }
+  std::vector<std::string> models;
+  for (const std::string& folder : folders) models.push_back(ResolveCheckpoint(folder));
+  const auto mean = LoadPlain(families, models[0]);
+  at::Tensor& values = mean->parameters().values();
+  at::Tensor sums = values.to(at::kDouble);
+  for (size_t i = 1; i < models.size(); ++i) {
+    ThrowIfStopped();
+    const auto model = LoadPlain(families, models[i]);
+    RequireSameShape(*mean, *model, models[i]);
+    sums.add_(model->parameters().values());
+  }
+  values.copy_(sums.div_(static_cast<double>(models.size())));
+  WriteModelLike(models[0], *mean, std::nullopt, {ReadEmbeddingSpec(models[0]), models[0]}, out);
+  return {{"average", out}, {"models", models}};
+}
+
+}  // namespace
+
+nlohmann::ordered_json AverageModels(const ModelFamilies& families, const std::vector<std::string>& folders,
+                                     const std::string& out) {
+  return WithMemoryErrors(
+      [] {
+        return MemoryUser{.doing = "averaging",
+                          .hint = "average where the model fits into memory four times"};
+      },
+      [&] { return Average(families, folders, out); });
+}
+
+}  // namespace trainwright

@@ -1,0 +1,82 @@
+#include "lib/train/model_copy.h"
+
+#include <ATen/ops/all.h>
+#include <ATen/ops/isfinite.h>
+
+#include <filesystem>
+
+#include "lib/base/error.h"
+#include "lib/documents/folder_template.h"
+#include "lib/embedding/embedding_folder.h"
+#include "lib/io/byte_sink.h"
+#include "lib/io/byte_source.h"
+#include "lib/model/embedding_projection.h"
+#include "lib/model/weights_io.h"
+#include "lib/spec/config_json.h"
+#include "lib/spec/model_files.h"
+
+namespace trainwright {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// What a tokenizer of Hugging Face consists of, and how to generate.
+constexpr const char* kCompanions[] = {
+    "tokenizer.model",         "tokenizer.json",        "tokenizer.tiktoken", "tokenizer_config.json",
+    "special_tokens_map.json", "added_tokens.json",     "vocab.json",         "merges.txt",
+    "chat_template.jinja",     "generation_config.json"};
+
+/// A projection of embeddings is as it was trained: adapters are of the layers before it.
+void CopyProjection(const std::string& folder, const std::string& out) {
+  const std::string from = folder + "/" + kProjectionFolder, to = out + "/" + kProjectionFolder;
+  if (!ProjectionOf(folder)) return;
+  fs::create_directories(to);
+  for (const char* name : {kWeightsFileName, kConfigFileName}) {
+    WriteFileAtomically(to + "/" + name, ReadWholeFile(from + "/" + name, uint64_t{1} << 30));
+  }
+}
+
+}  // namespace
+
+void RequireNewFolder(const std::string& out, const std::string& flag) {
+  if (out.empty()) {
+    throw Error(ErrorCode::kUsage, flag, "needs a folder for the model that it makes", "",
+                "name it with --out");
+  }
+  if (fs::exists(out) && !(fs::is_directory(out) && fs::is_empty(out))) {
+    throw Error(ErrorCode::kUsage, out, "exists already", "", "choose another folder with --out");
+  }
+}
+
+void RequireFiniteWeights(const FlatParameters& parameters, const std::string& folder,
+                          const std::string& problem) {
+  for (const Parameter& parameter : parameters.all()) {
+    if (parameter.value.isfinite().all().item<bool>()) continue;
+    throw Error(ErrorCode::kNonFinite, folder, problem, "tensor " + parameter.name,
+                "take a checkpoint from before its training diverged");
+  }
+}
+
+void WriteModelLike(const std::string& folder, const LanguageModel& model,
+                    const std::optional<ChatTemplate>& chat_template, const FolderEmbedding& embedding,
+                    const std::string& out) {
+  fs::create_directories(out);
+  for (const char* name : kCompanions) {
+    if (!fs::exists(folder + "/" + name)) continue;
+    WriteFileAtomically(out + "/" + name, ReadWholeFile(folder + "/" + name, uint64_t{1} << 30));
+  }
+  if (chat_template) WriteFolderTemplate(out, *chat_template, out);
+  RemoveStaleTemporariesOf(out + "/" + kWeightsFileName);
+  AtomicFileSink weights(out + "/" + kWeightsFileName);
+  SaveWeights(model.parameters(), &weights);
+  weights.Commit();
+  CopyProjection(embedding.folder, out);
+  // Last: a folder with config.json is a whole model.
+  if (embedding.spec) {
+    WriteEmbeddingFolder(out, model.config(), *embedding.spec);
+  } else {
+    WriteFileAtomically(out + "/" + kConfigFileName, AsBytes(EncodeConfigJson(model.config())));
+  }
+}
+
+}  // namespace trainwright

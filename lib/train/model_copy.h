@@ -1,0 +1,33 @@
+/// Model folders whose weights are made of those of others: by `train --merge` and `train --average`.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "lib/documents/chat_template.h"
+#include "lib/embedding/embedding_spec.h"
+#include "lib/model/language_model.h"
+
+namespace trainwright {
+
+/// How a model embeds texts.
+struct FolderEmbedding {
+  std::optional<EmbeddingSpec> spec;  ///< nothing: nobody said it
+  std::string folder;                 ///< whose projection it has, if that has one
+};
+
+/// \throws Error{kUsage} on --out, of a job that `flag` asks for, that is empty or not new
+void RequireNewFolder(const std::string& out, const std::string& flag);
+
+/// \throws Error{kNonFinite} naming the folder and the tensor
+void RequireFiniteWeights(const FlatParameters& parameters, const std::string& folder,
+                          const std::string& problem);
+
+/// Writes a model in fp32, with the tokenizer of a folder of the same model and how it generates.
+/// \param chat_template nothing: that of the folder
+/// \throws Error{kIo}
+void WriteModelLike(const std::string& folder, const LanguageModel& model,
+                    const std::optional<ChatTemplate>& chat_template, const FolderEmbedding& embedding,
+                    const std::string& out);
+
+}  // namespace trainwright

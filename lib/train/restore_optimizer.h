@@ -1,0 +1,14 @@
+/// Brings an optimizer to where a training state left it.
+#pragma once
+
+#include "lib/optim/optimizer.h"
+
+namespace trainwright {
+
+struct TrainerState;
+
+/// Of a sharded one, this rank's part.
+/// \throws Error{kBadInput} when the states are not those of this optimizer on this model
+void RestoreOptimizer(const TrainerState& state, Optimizer* optimizer);
+
+}  // namespace trainwright

@@ -1,0 +1,36 @@
+# --average writes the mean of the weights of models, and refuses what has none.
+printf '{"text": "one two three four"}\n{"text": "five six seven"}\n' > data.jsonl
+pretokenize -q --tokenizer "$TRAINWRIGHT_SOURCE_DIR/examples/data/mistral-v1.model" data.jsonl | pack -q --chunk 16 -o shards/
+options="-q --progress never --data shards --batch 1 --seq 16 --threads 1"
+train $options --model llama-1m --steps 3 --save-every 1 --keep 0 --out run
+train -q --average run/checkpoints/step-00000001 --average run/checkpoints/step-00000002 --average run --out mean > summary.json
+python3 - <<'PYTHON'
+import json, struct
+def tensors(path):
+    data = open(path + "/model.safetensors", "rb").read()
+    (size,) = struct.unpack("<Q", data[:8])
+    header = json.loads(data[8:8 + size])
+    header.pop("__metadata__", None)
+    body = data[8 + size:]
+    return {name: struct.unpack(f"<{(e['data_offsets'][1] - e['data_offsets'][0]) // 4}f", body[slice(*e["data_offsets"])])
+            for name, e in header.items() if "norm" in name or "k_proj" in name}
+def as_float(value):
+    return struct.unpack("<f", struct.pack("<f", value))[0]
+models = [tensors(f"run/checkpoints/step-0000000{step}") for step in (1, 2, 3)]
+mean = tensors("mean")
+for name, values in mean.items():
+    for i, value in enumerate(values):
+        assert value == as_float(sum(model[name][i] for model in models) / 3), name
+PYTHON
+evaluate -q --checkpoint mean --data shards --threads 1 > out
+generate -q --checkpoint mean --tokens 2 --greedy --prompt one > out
+train $options --init mean --steps 1 --out after
+
+fails 2 "needs two models" train -q --average run --out one
+fails 2 "exists already" train -q --average run --average run --out mean
+fails 2 "name it with --out" train -q --average run --average run
+train $options --init run --lora 2 --steps 1 --out adapter
+fails 2 "is an adapter" train -q --average run --average adapter --out bad
+train $options --model gpt2-1m --steps 1 --out other || train $options --model llama-1m --hidden-size 64 --steps 1 --out other
+fails 3 "another shape" train -q --average run --average other --out bad
+test ! -e bad
