@@ -63,13 +63,15 @@ class Contestant:
 
     `peer` is the name that several modes of one program share; of those the best one is compared. `prepare`, where there is
     one, is called before the first round. A contestant that waits for other than the processor, as for a pipe, has
-    waits=True, and its share of the processor marks no round.
+    waits=True, and its share of the processor marks no round. One that has fewer `threads` than the comparison has is
+    not divided by a spin loop's gain: what several threads gain over one is a ratio like others.
     """
     name: str
     measure: typing.Callable
     peer: str | None = None
     prepare: typing.Callable | None = None
     waits: bool = False
+    threads: int | None = None
 
     @property
     def of_peer(self):
@@ -101,11 +103,12 @@ def verdict(goal, low, established):
 class Comparison:
     """Contestants that do the same work, the first of them ours."""
 
-    def __init__(self, name, unit, contestants, *, threads=1, rounds=LEAST_ROUNDS, settings=None, machine=None, cpus=None):
-        """`settings` is what else the figures depend on: stored rounds of other settings are not gone on with."""
+    def __init__(self, name, unit, contestants, *, threads=1, rounds=LEAST_ROUNDS, tries=MOST_TRIES, settings=None, machine=None,
+                 cpus=None):
+        """`tries` is how often a round is measured at most. `settings` is what else the figures depend on: stored rounds of other settings are not gone on with."""
         self.name, self.unit, self.contestants, self.threads, self.rounds = name, unit, list(contestants), threads, rounds
         self.settings = {"unit": unit, "threads": threads, **(settings or {})}
-        self.machine = machine or Machine()
+        self.machine, self.most_tries = machine or Machine(), tries
         self.cpus = list(cpus[:threads]) if cpus else None
         if self.cpus and len(self.cpus) < threads:
             raise ValueError(f"{threads} threads and {len(self.cpus)} processors")
@@ -140,8 +143,8 @@ class Comparison:
         return self
 
     def one_round(self, number, after_try):
-        # Where a round was marked thrice no verdict is possible: the others are measured once, for their figures.
-        tries = MOST_TRIES if established(self.tries) else 1
+        # Where a round was marked each time no verdict is possible: the others are measured once, for their figures.
+        tries = self.most_tries if established(self.tries) else 1
         for attempt in range(1, tries + 1):
             done = self.one_try(number, attempt)
             done["counts"] = not done["marks"] or attempt == tries
@@ -168,7 +171,8 @@ class Comparison:
         samples, marks, stolen_s, measured_s, spins = {}, [], 0.0, 0.0, []
         load = [self.machine.load()]
         for contestant in order:
-            spin = self.machine.spin(self.cpus) if self.threads > 1 else None
+            threads = contestant.threads or self.threads
+            spin = self.machine.spin(self.cpus[:threads]) if threads > 1 else None
             begin, stolen = self.machine.now(), self.machine.stolen_s(self.cpus)
             with self.machine.pinned(self.cpus):
                 measured = self.guarded(contestant, contestant.measure)
@@ -189,7 +193,7 @@ class Comparison:
                 "mhz": self.machine.mhz(self.cpus), "spin_gains": spins, "marks": marks}
 
     def stored(self, sample, spin):
-        rate = sample.work / sample.cpu_s if spin is None else sample.work / sample.wall_s / spin.gain
+        rate = sample.work / (sample.cpu_s if self.threads == 1 else sample.wall_s) / (spin.gain if spin else 1)
         told = {"work": sample.work, "cpu_s": sample.cpu_s, "wall_s": sample.wall_s, "rate": rate}
         return told | ({"spin_gain": spin.gain} if spin else {}) | sample.details
 
@@ -240,18 +244,22 @@ class Results:
 
     def best_mode(self, peer, aspect=""):
         """The contestant of a peer that has the greatest median; any peer's where none is named."""
-        names = [name for name, of_peer in self.state["peers"].items()
-                 if name != self.state["ours"] and peer in (None, of_peer, name) and self.rates(name, aspect)]
+        peers = self.state["peers"]
+        names = [name for name, of_peer in peers.items() if self.rates(name, aspect) and name != self.state["ours"]
+                 and (peer in (of_peer, name) if peer else of_peer != peers[self.state["ours"]])]
         return max(names, key=lambda name: statistics.median(self.rates(name, aspect)), default=None)
 
-    def statement(self, peer=None, aspect="", goal=None):
-        """The ratio of ours to a peer's best mode, with its interval and what follows for a goal. None: nothing is measured."""
+    def statement(self, peer=None, aspect="", goal=None, own=None):
+        """The ratio of ours, or of `own`, to a peer's best mode, with its interval and what follows for a goal.
+
+        None where nothing is measured.
+        """
         mode = self.best_mode(peer, aspect)
-        ratios = self.ratios(mode, aspect) if mode else []
+        ratios = self.ratios(mode, aspect, own) if mode else []
         if not ratios:
             return None
         low, high, probability = interval(ratios) or (None, None, None)
-        told = {"comparison": self.state["name"], "aspect": aspect, "peer": peer or self.state["peers"][mode], "mode": mode,
+        told = {"comparison": self.state["name"], "aspect": aspect, "own": own or self.state["ours"], "peer": peer or self.state["peers"][mode], "mode": mode,
                 "ratio": statistics.median(ratios), "low": low, "high": high, "probability": probability,
                 "rounds": len(ratios), "established": self.established, "marks": self.marks()}
         return told | ({} if goal is None else {"goal": goal, "verdict": verdict(goal, low, self.established)})
@@ -291,7 +299,7 @@ def markdown_row(claim, told, machine):
 def section(state):
     """Markdown of one comparison."""
     results = Results(state)
-    clock = "CPU second" if state["settings"]["threads"] == 1 else "second, divided by the spin loop's gain"
+    clock = "CPU second" if state["settings"]["threads"] == 1 else "second, of several threads divided by the spin loop's gain"
     lines = [f"## {state['name']}", "", f"{state['settings']['unit']} a {clock}; threads {state['settings']['threads']}, "
              f"processors {state['cpus']}, {len(results.rounds)} rounds" +
              ("." if results.established else ": **not established**") +
@@ -507,8 +515,14 @@ def timed_steps(told, untimed, work="tokens"):
     return Sample(amount, sum(told["cpu_times_s"][untimed:]), sum(told["step_times_s"][untimed:]), details)
 
 
-def add_options(parser, rounds=LEAST_ROUNDS):
+def add_options(parser):
     """The options of all scripts that compare."""
-    parser.add_argument("--rounds", type=int, default=rounds, help="below 5 nothing is established")
-    parser.add_argument("--cpus", type=lambda text: [int(part) for part in text.split(",")], default=None,
+    parser.add_argument("--rounds", type=int, default=LEAST_ROUNDS, help="below 5 nothing is established")
+    parser.add_argument("--tries", type=int, default=MOST_TRIES, help="of a round that something disturbs")
+    parser.add_argument("--cpus", type=lambda text: [int(part) for part in text.split(",")],
                         help="processors to be pinned to (default: those with the least to do)")
+
+
+def how(options):
+    """The arguments of a Comparison that add_options' options stand for."""
+    return {"rounds": options.rounds, "tries": options.tries, "cpus": options.cpus}

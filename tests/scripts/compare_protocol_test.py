@@ -187,6 +187,13 @@ class Rounds(unittest.TestCase):
         self.assertEqual(results.ratios("peer 1"), [1.0] * 5)
         self.assertEqual([one["marks"] for one in comparison.tries], [[]] * 5)
 
+    def test_what_two_threads_gain_over_one_is_divided_by_what_a_spin_loop_gains(self):
+        fake = FakeMachine()
+        fake.spins = itertools.repeat(machine.Spin(1.6, 1.0))
+        contestants = [Contestant("2 threads", Scripted(fake, [1.0], wall_s=[0.625])), Contestant("1 thread", Scripted(fake, [1.0]), threads=1)]
+        comparison = Comparison("c", "pieces", contestants, threads=2, machine=fake).run()
+        self.assertEqual(Results(comparison.state()).ratios("1 thread"), [1.0] * 5)
+
     def test_of_two_threads_the_spin_loop_reports_disturbance(self):
         fake = FakeMachine()
         fake.spins = itertools.chain([machine.Spin(1.1, 0.6)], itertools.repeat(machine.Spin(2.0, 1.0)))
