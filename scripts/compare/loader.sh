@@ -9,7 +9,7 @@
 #   --tokens N   read by each (default: 20000000)
 #   OUT          writes OUT.json, from which the same command goes on, and OUT.md
 #
-# PYTHON names a Python with scripts/compare/loader.requirements.txt; TRAINWRIGHT_TEST_DATA the folder of real data
+# LOADER_PYTHON, or PYTHON, names a Python with scripts/compare/loader.requirements.txt; TRAINWRIGHT_TEST_DATA the folder of real data
 # (tokenizers/ and bench/). See loader_side_by_side.py for what is timed.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
@@ -20,7 +20,7 @@ source scripts/compare/english_shards.sh
 
 [[ ${1:-} != -h && ${1:-} != --help ]] || { print_usage; exit; }
 (($# > 0)) || die "OUT is missing" "scripts/compare/loader.sh --help"
-python=${PYTHON:-python3}
+python=${LOADER_PYTHON:-${PYTHON:-python3}}
 : "${TRAINWRIGHT_TEST_DATA:?the folder with tokenizers/ and bench/}"
 "$python" -c 'import numpy, torch' 2> /dev/null ||
   die "$python lacks a peer" "see scripts/compare/loader.requirements.txt; PYTHON names another Python"

@@ -382,8 +382,10 @@ class Finished:
     wall_s: float
     max_memory_bytes: int
 
-    def sample(self, work, **details):
-        return Sample(work, self.cpu_s, self.wall_s, {"max_memory_bytes": self.max_memory_bytes, **details})
+    def sample(self, work, less=None, **details):
+        """The time of the command or, where one of less work is given, what it takes longer: starting falls out."""
+        return Sample(work, self.cpu_s - (less.cpu_s if less else 0), self.wall_s - (less.wall_s if less else 0),
+                      {"max_memory_bytes": self.max_memory_bytes, **details})
 
 
 def run_command(command, *, stdin=None, environment=None, timeout_s=None, stdout=None):
@@ -443,11 +445,12 @@ class Worker:
     """
 
     def __init__(self, command, environment=None):
-        self.command, self.environment, self.process, self.errors = [str(part) for part in command], environment, None, None
+        self.command, self.environment = [str(part) for part in command], environment
+        self.process, self.errors, self.started_unix_s = None, None, None
 
     def ask(self, **request):
         if self.process is None:
-            self.errors = tempfile.TemporaryFile()
+            self.errors, self.started_unix_s = tempfile.TemporaryFile(), time.time()
             self.process = subprocess.Popen(self.command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.errors,
                                             env=self.environment)
         begin, used = time.monotonic(), cpu_s_of(self.process.pid)
@@ -467,7 +470,7 @@ class Worker:
 
     def sample(self, **request):
         told = self.ask(**request)
-        details = {name: value for name, value in told.items() if name not in ("work", "cpu_s", "wall_s")}
+        details = {name: value for name, value in told.items() if name not in ("work", "cpu_s", "wall_s", "step_times_s", "cpu_times_s")}
         return Sample(told["work"], told["cpu_s"], told["wall_s"], details)
 
     def close(self):
@@ -504,15 +507,32 @@ def timed(work):
     return result, {"cpu_s": time.process_time() - used, "wall_s": time.monotonic() - begin}
 
 
-def timed_steps(told, untimed, work="tokens"):
-    """The Sample of a training run that reports step_times_s, cpu_times_s and the work of each step."""
+def times_of_steps(step, count):
+    """What `count` calls of a training step report: losses_nats, step_times_s and cpu_times_s."""
+    told = {"losses_nats": [], "step_times_s": [], "cpu_times_s": []}
+    for _ in range(count):
+        loss, took = timed(step)
+        told["losses_nats"].append(loss)
+        told["step_times_s"].append(took["wall_s"])
+        told["cpu_times_s"].append(took["cpu_s"])
+    return told
+
+
+def timed_steps(told, untimed=0):
+    """The Sample of a training run that reports step_times_s, cpu_times_s, and tokens: of each step, or of every one."""
     steps = len(told["step_times_s"]) - untimed
     if steps < 1:
         raise ValueError(f"{len(told['step_times_s'])} steps, of which {untimed} are not timed")
-    amounts = told[work]
-    amount = sum(amounts[untimed:]) if isinstance(amounts, list) else amounts * steps
-    details = {name: told[name] for name in ("losses_nats", "max_memory_bytes", "padded_tokens", "tokens") if name in told}
+    tokens = told["tokens"]
+    amount = sum(tokens[untimed:]) if isinstance(tokens, list) else tokens * steps
+    details = {name: told[name] for name in ("losses_nats", "max_memory_bytes", "padded_tokens", "parameters") if name in told}
     return Sample(amount, sum(told["cpu_times_s"][untimed:]), sum(told["step_times_s"][untimed:]), details)
+
+
+def whole_of_steps(told, untimed=0):
+    """A Worker's answer of such a run."""
+    sample = timed_steps(told, untimed)
+    return {**told, "work": sample.work, "cpu_s": sample.cpu_s, "wall_s": sample.wall_s}
 
 
 def add_options(parser):
