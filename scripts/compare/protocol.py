@@ -525,14 +525,16 @@ def timed_steps(told, untimed=0):
         raise ValueError(f"{len(told['step_times_s'])} steps, of which {untimed} are not timed")
     tokens = told["tokens"]
     amount = sum(tokens[untimed:]) if isinstance(tokens, list) else tokens * steps
-    details = {name: told[name] for name in ("losses_nats", "max_memory_bytes", "padded_tokens", "parameters") if name in told}
+    details = {name: told[name] for name in ("losses_nats", "max_memory_bytes", "parameters") if name in told}
+    if "padded_tokens" in told:
+        details["padding"] = sum(told["padded_tokens"][untimed:]) / amount
     return Sample(amount, sum(told["cpu_times_s"][untimed:]), sum(told["step_times_s"][untimed:]), details)
 
 
 def whole_of_steps(told, untimed=0):
     """A Worker's answer of such a run."""
     sample = timed_steps(told, untimed)
-    return {**told, "work": sample.work, "cpu_s": sample.cpu_s, "wall_s": sample.wall_s}
+    return {**told, **sample.details, "work": sample.work, "cpu_s": sample.cpu_s, "wall_s": sample.wall_s}
 
 
 def add_options(parser):
