@@ -192,7 +192,8 @@ def compare(options, record, work, threads):
     unit, settings = ("texts", {"texts": options.texts}) if work == "embed" else ("queries", {"rows": options.rows,
                                                                                              "queries": options.queries})
     try:
-        record.run(Comparison(f"{work}, threads {threads}", unit, contestants, threads=threads, **protocol.how(options), settings=settings))
+        record.run(Comparison(f"{work}, threads {threads}", unit, contestants, threads=threads, settings=settings,
+                              **protocol.how(options)))
     finally:
         for worker in workers:
             worker.close()

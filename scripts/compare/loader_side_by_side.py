@@ -4,8 +4,8 @@
 usage: loader_side_by_side.py --work DIR --loader-speed PROGRAM [--rounds N] [--cpus LIST] [--tokens N] OUT
 
 DIR holds shards-2048/ and shards-32768/ (pack --mode concat) and chunks.jsonl, the first as pack --cat prints them. A
-contestant runs in a process of its own, by the protocol of protocol.py, on files in the page cache, reads the data once uncounted (MDS with zstd unpacks
-its files then), and then the given number of tokens. CPU seconds are those of the whole process, user and system, all
+contestant runs in a process of its own, by the protocol of protocol.py, on files in the page cache, reads the data once
+uncounted (MDS with zstd unpacks its files then), and then the given number of tokens. CPU seconds are those of the whole process, user and system, all
 threads, while it reads; imports, opening and writing the data are apart.
 
 trainwright makes micro-batches of 8 samples of up to 2048 tokens: tokens, positions and labels as int64, cut at document

@@ -169,7 +169,8 @@ def extra_text(record):
         results = protocol.Results(state)
         peaks = {name: max(sample["max_memory_bytes"] for sample in results.samples(name, "").values()) / 2**20
                  for name in results.contestants("")}
-        lines += [f"| {state['name']} | {name} | {peak:.0f} | {peaks['train'] / peak:.0%} |" for name, peak in peaks.items() if "train" in peaks]
+        lines += [f"| {state['name']} | {name} | {peak:.0f} | {peaks['train'] / peak:.0%} |"
+                  for name, peak in peaks.items() if "train" in peaks]
     return "\n".join(lines) + "\n"
 
 

@@ -245,7 +245,8 @@ def packing(options, lengths, name, capacity, window):
 
     contestants = [Contestant("trainwright", ours), Contestant("segment tree in Python", lambda: peer(segment_tree_bins)),
                    Contestant("sorted list and bisect in Python", lambda: peer(bisect_bins))]
-    return Comparison(f"best fit, {name}, chunks of {capacity}", "million documents", contestants, **protocol.how(options), settings={"documents": len(lengths), "window": window})
+    return Comparison(f"best fit, {name}, chunks of {capacity}", "million documents", contestants,
+                      settings={"documents": len(lengths), "window": window}, **protocol.how(options))
 
 
 def threads(options, pack, stream, folder):

@@ -105,7 +105,10 @@ class Comparison:
 
     def __init__(self, name, unit, contestants, *, threads=1, rounds=LEAST_ROUNDS, tries=MOST_TRIES, settings=None, machine=None,
                  cpus=None):
-        """`tries` is how often a round is measured at most. `settings` is what else the figures depend on: stored rounds of other settings are not gone on with."""
+        """`tries` is how often a round is measured at most.
+
+        `settings` is what else the figures depend on: stored rounds of other settings are not gone on with.
+        """
         self.name, self.unit, self.contestants, self.threads, self.rounds = name, unit, list(contestants), threads, rounds
         self.settings = {"unit": unit, "threads": threads, **(settings or {})}
         self.machine, self.most_tries = machine or Machine(), tries
@@ -259,7 +262,8 @@ class Results:
         if not ratios:
             return None
         low, high, probability = interval(ratios) or (None, None, None)
-        told = {"comparison": self.state["name"], "aspect": aspect, "own": own or self.state["ours"], "peer": peer or self.state["peers"][mode], "mode": mode,
+        told = {"comparison": self.state["name"], "aspect": aspect, "own": own or self.state["ours"],
+                "peer": peer or self.state["peers"][mode], "mode": mode,
                 "ratio": statistics.median(ratios), "low": low, "high": high, "probability": probability,
                 "rounds": len(ratios), "established": self.established, "marks": self.marks()}
         return told | ({} if goal is None else {"goal": goal, "verdict": verdict(goal, low, self.established)})
@@ -470,7 +474,8 @@ class Worker:
 
     def sample(self, **request):
         told = self.ask(**request)
-        details = {name: value for name, value in told.items() if name not in ("work", "cpu_s", "wall_s", "step_times_s", "cpu_times_s")}
+        timings = ("work", "cpu_s", "wall_s", "step_times_s", "cpu_times_s")
+        details = {name: value for name, value in told.items() if name not in timings}
         return Sample(told["work"], told["cpu_s"], told["wall_s"], details)
 
     def close(self):

@@ -218,7 +218,8 @@ class Contest:
         self.packed = f"{folder}/{corpus}.jsonl.zst"
 
     def compare(self, what, unit, contestants, **more):
-        return Comparison(f"{self.model}, {self.corpus}{what}", unit, contestants, **protocol.how(self.options), settings={"megabytes": round(self.megabytes, 3)}, **more)
+        return Comparison(f"{self.model}, {self.corpus}{what}", unit, contestants,
+                          settings={"megabytes": round(self.megabytes, 3)}, **protocol.how(self.options), **more)
 
     def ours(self, passes, threads):
         return samples_of(report_of([self.options.encode_speed, self.model_path, self.documents, str(passes), str(threads)], threads))
