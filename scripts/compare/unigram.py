@@ -112,7 +112,7 @@ def comparison_of(options, model, file):
     megabytes = sum(map(len, documents)) / 1e6
 
     def suite():
-        report = json.loads(protocol.run_command([options.speed, model, file, "2"]).stdout)
+        report = json.loads(protocol.run_command([options.speed, model, file, "2", "1"]).stdout)
         return {aspect: Sample(megabytes, report["cpu_s"][turn], report["wall_s"][turn])
                 for turn, aspect in enumerate(("cold", "warm"))}
 
