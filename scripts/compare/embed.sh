@@ -2,12 +2,13 @@
 # Embeds texts with `embed` and with sentence-transformers, and finds the nearest of a million vectors with `evaluate`, NumPy
 # and faiss: time and memory, every contestant in processes of its own, interleaved.
 #
-# usage: scripts/compare/embed.sh [--rounds N] [--cpus LIST] [--works LIST] [--threads LIST] [--texts N] [--rows N]
-#                                 [--queries N] [--data FOLDER [--prepare]] OUT
+# usage: scripts/compare/embed.sh [--rounds N] [--cpus LIST] [--modes LIST] [--works LIST] [--threads LIST]
+#                                 [--texts N] [--rows N] [--queries N] [--data FOLDER [--prepare]] OUT
 #
 #   --rounds N      of each contestant, in the other order every other round (default: 5, the fewest of which anything is
 #                   established)
 #   --cpus LIST     processors to be pinned to (default: those with the least to do)
+#   --modes LIST    of eager,compiled,max-autotune: PyTorch's contestants (default: all)
 #   --works LIST    of embed,search (default: both)
 #   --threads LIST  numbers of threads (default: 1,2)
 #   --texts N       that are embedded (default: 200)

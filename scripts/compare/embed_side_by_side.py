@@ -184,6 +184,8 @@ def compare(options, record, work, threads):
     count, workers = count_of(options, work), []
     contestants = [Contestant(OURS[work], ours(options, work, threads))]
     for name, (peer, mode) in PEERS[work].items():
+        if mode and mode not in protocol.torch_modes(options).values():
+            continue
         worker = worker_of(options, name, peer, mode, threads)
         workers.append(worker)
         # A first pass of texts loads and compiles; a search has nothing to warm up but the imports, which are apart.

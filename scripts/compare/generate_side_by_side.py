@@ -13,7 +13,7 @@ import sys
 import time
 
 import protocol
-from protocol import TORCH_MODES, Comparison, Contestant, Worker
+from protocol import Comparison, Contestant, Worker
 from train_runs import version_of
 from train_side_by_side import LLAMA_CONFIG, LAYERS, VOCABULARY, WIDTH
 
@@ -111,7 +111,7 @@ def compare(options, record, folder, all_prompts, precision, batch, threads):
     with open(prompts_file, "w") as file:
         json.dump([ids for _, ids in prompts], file)
     contestants.append(Contestant("generate", lambda: run_ours(options, folder, prompts, precision, threads)))
-    for name, mode in TORCH_MODES.items():
+    for name, mode in protocol.torch_modes(options).items():
         worker = Worker([sys.executable, __file__, "--peer", "--folder", folder, "--prompts", prompts_file, "--precision", precision,
                          "--peer-threads", threads, *(["--compile", mode] if mode else []), "unused"],
                         {**os.environ, "OMP_WAIT_POLICY": "passive"})

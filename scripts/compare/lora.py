@@ -2,7 +2,7 @@
 """The two sides of lora.sh.
 
 usage: lora.py side-by-side --scratch DIR [--rank R] [--steps N] [--rounds N] [--cpus LIST] [--threads LIST] [--runs LIST]
-                            [--no-compile] OUT
+                            [--modes LIST] OUT
        lora.py base DIR
        lora.py peft --base DIR --adapter DIR --plan PLAN.json --train CHUNKS.jsonl [--nf4] [--compile MODE] [--threads N]
 
@@ -22,7 +22,7 @@ import sys
 
 import protocol
 import sample_order
-from protocol import TORCH_MODES, Comparison, Contestant, Worker
+from protocol import Comparison, Contestant, Worker
 from train_runs import figures_of, records_of, version_of
 
 UNTIMED_STEPS = 2
@@ -129,9 +129,7 @@ def compare(options, record, scratch, name, threads):
         return protocol.timed_steps(our_side(scratch, flag, quant, total, name, threads)[0], UNTIMED_STEPS)
 
     contestants, workers, losses = [Contestant("train", train)], [], {}
-    for mode_name, mode in TORCH_MODES.items():
-        if mode and not options.compile:
-            continue
+    for mode_name, mode in protocol.torch_modes(options).items():
         worker = Worker([sys.executable, __file__, "peft", "--base", scratch / "base", "--adapter", scratch / "start/latest",
                          "--plan", plan, "--train", scratch / "chunks.jsonl", "--threads", threads, *(["--nf4"] if nf4 else []),
                          *(["--compile", mode] if mode else [])], {**os.environ, "OMP_WAIT_POLICY": "passive"})
@@ -202,7 +200,6 @@ def main():
     both.add_argument("--steps", type=int, default=5)
     both.add_argument("--threads", default="1")
     both.add_argument("--runs", default=",".join(RUNS))
-    both.add_argument("--no-compile", dest="compile", action="store_false")
     protocol.add_options(both)
     both.add_argument("out")
     both.set_defaults(run=side_by_side)

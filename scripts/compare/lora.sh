@@ -2,7 +2,7 @@
 # Trains the same adapters with `train` and with peft, plain and on NF4 weights: losses, time of a step, memory.
 #
 # usage: scripts/compare/lora.sh [--rank R] [--steps N] [--rounds N] [--cpus LIST] [--threads LIST] [--runs LIST]
-#                                [--no-compile] OUT
+#                                [--modes LIST] OUT
 #
 #   --rank R        of the adapters, beside all linear layers (default: 16)
 #   --steps N       optimizer steps a round, beside two that are not timed (default: 5)
@@ -10,7 +10,7 @@
 #   --cpus LIST     processors to be pinned to (default: those with the least to do)
 #   --threads LIST  of both sides (default: 1)
 #   --runs LIST     of fp32,bf16,fp32-nf4,bf16-nf4 (default: all)
-#   --no-compile    leave out torch.compile, default and max-autotune
+#   --modes LIST    of eager,compiled,max-autotune: PyTorch's contestants (default: all)
 #   OUT             writes OUT.json, from which the same command goes on, and OUT.md
 #
 # The model is a Llama of 6 layers, 384 wide, with a vocabulary of 32,000; a step is 2,048 tokens. Both sides have the

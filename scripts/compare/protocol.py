@@ -19,6 +19,7 @@ import json
 import math
 import os
 import pathlib
+import select
 import statistics
 import subprocess
 import sys
@@ -35,6 +36,8 @@ MOST_STEAL = 0.02
 LEAST_CPU_SHARE = 0.95
 # What the least and the greatest of five rounds cover: no interval of five covers more.
 CONFIDENCE = 1 - 2 * 0.5 ** LEAST_ROUNDS
+# So that compiling, which is part of a first answer, does not take all the time there is.
+LONGEST_ANSWER_S = 600
 # How PyTorch's contestants run: {name: mode of torch.compile}. The best of them is the peer.
 TORCH_MODES = {"eager": None, "compiled": "default", "max-autotune": "max-autotune"}
 
@@ -445,11 +448,11 @@ class Worker:
     """A process that does a round when it is asked to: one JSON object a line, in each direction (see serve).
 
     It starts when it is first asked and keeps what it has loaded and compiled. What it does not report of its CPU and wall
-    time is measured from outside.
+    time is measured from outside. One that takes longer than `longest_s` for an answer is ended and has failed.
     """
 
-    def __init__(self, command, environment=None):
-        self.command, self.environment = [str(part) for part in command], environment
+    def __init__(self, command, environment=None, longest_s=LONGEST_ANSWER_S):
+        self.command, self.environment, self.longest_s = [str(part) for part in command], environment, longest_s
         self.process, self.errors, self.started_unix_s = None, None, None
 
     def ask(self, **request):
@@ -458,12 +461,14 @@ class Worker:
             self.process = subprocess.Popen(self.command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.errors,
                                             env=self.environment)
         begin, used = time.monotonic(), cpu_s_of(self.process.pid)
-        try:
+        line = b""
+        with contextlib.suppress(OSError):  # one that has died is told below
             self.process.stdin.write(json.dumps(request).encode() + b"\n")
             self.process.stdin.flush()
+            if not select.select([self.process.stdout], [], [], self.longest_s)[0]:
+                self.process.kill()
+                raise ContestantFailed(f"no answer within {self.longest_s:g} s")
             line = self.process.stdout.readline()
-        except OSError:
-            line = b""
         if not line:
             self.process.wait()
             self.errors.seek(0)
@@ -546,8 +551,15 @@ def add_options(parser):
     """The options of all scripts that compare."""
     parser.add_argument("--rounds", type=int, default=LEAST_ROUNDS, help="below 5 nothing is established")
     parser.add_argument("--tries", type=int, default=MOST_TRIES, help="of a round that something disturbs")
+    parser.add_argument("--modes", type=lambda text: text.split(","), default=list(TORCH_MODES),
+                        help=f"of PyTorch's contestants: {','.join(TORCH_MODES)} (default: all)")
     parser.add_argument("--cpus", type=lambda text: [int(part) for part in text.split(",")],
                         help="processors to be pinned to (default: those with the least to do)")
+
+
+def torch_modes(options):
+    """{name: mode of torch.compile} of those that are wanted."""
+    return {name: TORCH_MODES[name] for name in options.modes}
 
 
 def how(options):

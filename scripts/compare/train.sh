@@ -2,7 +2,7 @@
 # Trains two models with `train` and with plain PyTorch, eager and compiled, side by side: speed, memory, losses.
 #
 # usage: scripts/compare/train.sh [--rounds N] [--cpus LIST] [--threads LIST] [--steps N] [--models LIST] [--precisions LIST]
-#                               [--no-compile] [--losses [N]] [--hf] OUT
+#                               [--modes LIST] [--losses [N]] [--hf] OUT
 #
 #   --rounds N         interleaved repetitions of every contestant (default: 5, the fewest of which anything is established)
 #   --cpus LIST        processors to be pinned to (default: those with the least to do)
@@ -10,7 +10,7 @@
 #   --steps N          optimizer steps a round, beside three that are not timed (default: 5)
 #   --models LIST      of nanogpt,llama (default: both)
 #   --precisions LIST  of fp32,bf16 (default: both)
-#   --no-compile       leave out torch.compile, default and max-autotune
+#   --modes LIST       of eager,compiled,max-autotune: PyTorch's contestants (default: all)
 #   --losses [N]       compare losses of N steps (default: 50) too, with two more loops: one sums the gradients' norm in
 #                      float64, as train does, one computes everything in float64
 #   --hf               the Llama with Hugging Face's Trainer too, and `evaluate` beside its evaluation

@@ -14,7 +14,7 @@ import sys
 import time
 
 import protocol
-from protocol import TORCH_MODES, Comparison, Contestant, Sample, Worker
+from protocol import Comparison, Contestant, Sample, Worker
 from train_runs import figures_of, records_of, version_of
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -124,9 +124,7 @@ class Contest:
 
         self.ours(threads, 1)  # for its plan
         contestants, workers = [Contestant("train", train)], []
-        for name, mode in TORCH_MODES.items():
-            if mode and not self.options.compile:
-                continue
+        for name, mode in protocol.torch_modes(self.options).items():
             worker = self.worker(mode, threads)
             workers.append(worker)
             contestants.append(Contestant(f"PyTorch, {name}", lambda worker=worker: worker.sample(steps=steps), peer="PyTorch",
@@ -183,7 +181,6 @@ def main():
     parser.add_argument("--threads", default="1")
     parser.add_argument("--models", default="nanogpt,llama")
     parser.add_argument("--precisions", default="fp32,bf16")
-    parser.add_argument("--no-compile", dest="compile", action="store_false")
     parser.add_argument("--losses", type=int, nargs="?", const=50)
     parser.add_argument("--hf", action="store_true")
     protocol.add_options(parser)

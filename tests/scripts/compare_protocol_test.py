@@ -290,6 +290,11 @@ class Commands(unittest.TestCase):
             with self.assertRaisesRegex(ContestantFailed, "no model"):
                 worker.ask()
 
+    def test_a_worker_that_does_not_answer_failed(self):
+        with protocol.Worker([sys.executable, "-c", "import time; time.sleep(60)"], longest_s=0.1) as worker:
+            with self.assertRaisesRegex(ContestantFailed, "no answer within 0.1 s"):
+                worker.ask()
+
     def test_steps_that_warm_up_are_not_timed(self):
         sample = protocol.timed_steps({"step_times_s": [9, 1, 1], "cpu_times_s": [9, 2, 2], "tokens": [5, 10, 10]}, 1)
         self.assertEqual((sample.work, sample.cpu_s, sample.wall_s), (20, 4, 2))
