@@ -155,14 +155,21 @@ def run_one(run, claims, store, kind, options, seconds):
     if done.returncode == 124:
         print(f"all: {run.name}: out of time; the same command goes on with it", file=sys.stderr)
         return False
-    if done.returncode:
+    if done.returncode:  # where the work was not the same, too: nothing follows for a claim
         print(f"all: {run.name}: exit status {done.returncode}; see {out.with_suffix('.log')}", file=sys.stderr)
-    if out.with_suffix(".json").exists() and not options.quick:
-        record = json.loads(out.with_suffix(".json").read_text())
-        for claim in claims:
-            if told := judged(claim, record):
-                store.write(kind, claim, told)
-    return done.returncode == 0
+        return False
+    return options.quick or keep(claims, store, kind, json.loads(out.with_suffix(".json").read_text()))
+
+
+def keep(claims, store, kind, record):
+    """Stores what a run says of its claims; False where it says nothing of one."""
+    found = [(claim, judged(claim, record)) for claim in claims]
+    for claim, told in found:
+        if told:
+            store.write(kind, claim, told)
+        else:
+            print(f"all: {claim.run} has nothing on {claim.name}: see its OUT.md", file=sys.stderr)
+    return all(told for _, told in found)
 
 
 def due(runs, claims, store, kind, options):

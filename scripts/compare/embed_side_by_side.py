@@ -177,7 +177,7 @@ def worker_of(options, name, peer, mode, threads):
     libraries = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
     command = [sys.executable, __file__, "--data", options.data, "--peer", peer, "--peer-threads", threads,
                *(["--mode", mode] if mode else []), options.scratch / f"{name}.npy"]
-    return Worker(command, {**os.environ, "OMP_WAIT_POLICY": "passive", **{library: str(threads) for library in libraries}})
+    return Worker(command, {**os.environ, **{library: str(threads) for library in libraries}})
 
 
 def compare(options, record, work, threads):

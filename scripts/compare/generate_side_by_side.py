@@ -113,8 +113,7 @@ def compare(options, record, folder, all_prompts, precision, batch, threads):
     contestants.append(Contestant("generate", lambda: run_ours(options, folder, prompts, precision, threads)))
     for name, mode in protocol.torch_modes(options).items():
         worker = Worker([sys.executable, __file__, "--peer", "--folder", folder, "--prompts", prompts_file, "--precision", precision,
-                         "--peer-threads", threads, *(["--compile", mode] if mode else []), "unused"],
-                        {**os.environ, "OMP_WAIT_POLICY": "passive"})
+                         "--peer-threads", threads, *(["--compile", mode] if mode else []), "unused"])
         workers.append(worker)
 
         def warm(worker=worker, name=name):

@@ -4,7 +4,6 @@
 """
 import argparse
 import json
-import os
 import pathlib
 import shutil
 import sys
@@ -105,8 +104,7 @@ class Contest:
         return Worker([sys.executable, HERE / "torch_grit_loop.py", "--init", self.folder / "initial/latest",
                        "--records", self.folder / "records.jsonl", "--batch", settings["batch"], "--accum", settings["accum"],
                        "--threads", self.threads, "--attention", settings["attention"], "--precision", settings["precision"],
-                       "--query-max-len", self.limits["query"], "--passage-max-len", self.limits["passage"], *flags],
-                      {**os.environ, "OMP_WAIT_POLICY": "passive"})
+                       "--query-max-len", self.limits["query"], "--passage-max-len", self.limits["passage"], *flags])
 
     def compare(self, record):
         """Runs all rounds; returns what differs of the first steps."""

@@ -132,7 +132,7 @@ def compare(options, record, scratch, name, threads):
     for mode_name, mode in protocol.torch_modes(options).items():
         worker = Worker([sys.executable, __file__, "peft", "--base", scratch / "base", "--adapter", scratch / "start/latest",
                          "--plan", plan, "--train", scratch / "chunks.jsonl", "--threads", threads, *(["--nf4"] if nf4 else []),
-                         *(["--compile", mode] if mode else [])], {**os.environ, "OMP_WAIT_POLICY": "passive"})
+                         *(["--compile", mode] if mode else [])])
         workers.append(worker)
 
         def warm(worker=worker, mode_name=mode_name):

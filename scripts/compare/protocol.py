@@ -132,7 +132,7 @@ class Comparison:
     def resume(self, state):
         """Takes over the finished rounds of the same comparison."""
         if state["settings"] == self.settings and list(state["peers"]) == [one.name for one in self.contestants]:
-            self.tries, self.failed, self.cpus = state["tries"], state["failed"], state["cpus"]
+            self.tries, self.failed, self.cpus = state["tries"], state["failed"], self.cpus or state["cpus"]
 
     def run(self, after_try=lambda: None):
         """The rounds that are missing. `after_try` is called after each try of each."""

@@ -87,8 +87,7 @@ class Contest:
                 os.path.join(self.options.scratch, "chunks.jsonl"), *flags]
 
     def worker(self, mode, threads):
-        return Worker(self.torch_command("--serve", "--threads", threads, *(["--compile", mode] if mode else [])),
-                      {**os.environ, "OMP_WAIT_POLICY": "passive"})
+        return Worker(self.torch_command("--serve", "--threads", threads, *(["--compile", mode] if mode else [])))
 
     def warm(self, name, worker):
         told = worker.ask(steps=UNTIMED_STEPS)

@@ -35,10 +35,11 @@ int main(int argc, char** argv) {
   }
   clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &end);
   const std::chrono::duration<double> wall_time = std::chrono::steady_clock::now() - wall;
-  const double cpu_s = static_cast<double>(end.tv_sec - begin.tv_sec) + 1e-9 * static_cast<double>(end.tv_nsec - begin.tv_nsec);
+  const double cpu_s = static_cast<double>(end.tv_sec - begin.tv_sec) +
+                       1e-9 * static_cast<double>(end.tv_nsec - begin.tv_nsec);
   std::printf(
-      "{\"docs\":%zu,\"bins\":%zu,\"cpu_s\":%.9f,\"wall_s\":%.9f,\"padding\":%.6f}\n", lengths.size(), used_bins,
-      cpu_s, wall_time.count(),
+      "{\"docs\":%zu,\"bins\":%zu,\"cpu_s\":%.9f,\"wall_s\":%.9f,\"padding\":%.6f}\n", lengths.size(),
+      used_bins, cpu_s, wall_time.count(),
       1.0 - static_cast<double>(tokens) / (static_cast<double>(used_bins) * static_cast<double>(capacity)));
   return 0;
 }

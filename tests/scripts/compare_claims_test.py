@@ -94,6 +94,14 @@ class Results(unittest.TestCase):
         self.assertEqual(claims.judged(self.claims["fast"], record_of([5.1, 4, 4, 4, 4]))["verdict"], "misses")
         self.assertEqual(claims.judged(self.claims["fast"], record_of([4] * 5, ["steal 3.0%"]))["verdict"], "not established")
 
+    def test_a_run_that_has_nothing_on_a_claim_is_not_well(self):
+        record = record_of([4] * 5)
+        with contextlib.redirect_stderr(io.StringIO()) as err:
+            self.assertTrue(claims.keep([self.claims["fast"]], self.store, "intel-amx", record))
+            self.assertFalse(claims.keep([self.claims["fast"], self.claims["faster"]], self.store, "intel-amx", record))
+        self.assertIn("one has nothing on faster", err.getvalue())
+        self.assertEqual([path.name for path in self.store.folder.rglob("*.json")], ["fast.json"])
+
     def test_what_a_run_does_not_have_is_not_judged(self):
         self.assertIsNone(claims.judged(self.claims["other"], record_of([4] * 5)))
         self.assertIsNone(claims.judged(self.claims["faster"], record_of([4] * 5)))
