@@ -18,6 +18,7 @@ import datetime
 import json
 import os
 import pathlib
+import re
 import shlex
 import subprocess
 import sys
@@ -137,13 +138,13 @@ def table_of(claims, store):
 
 def command_of(run, out, options):
     places = {"data": options.data, "python": options.python, "bin": str(ROOT / "build/release")}
-    words = [word.format(**places) for word in shlex.split(run.command)]
+    words = [re.sub(r"\{(data|python|bin)\}", lambda place: places[place[1]], word) for word in shlex.split(run.command)]
     return words + (QUICK.split() if options.quick else []) + [str(out)]
 
 
 def run_one(run, claims, store, kind, options, seconds):
     """Runs a comparison for at most so many seconds, and stores what it says of its claims."""
-    out = ROOT / "build/compare/claims" / kind / run.name
+    out = options.work / kind / run.name
     out.parent.mkdir(parents=True, exist_ok=True)
     if options.again:
         out.with_suffix(".json").unlink(missing_ok=True)
@@ -211,6 +212,7 @@ def main():
     for name in ("--again", "--list", "--table", "--quick"):
         parser.add_argument(name, action="store_true")
     options = parser.parse_args()
+    options.work = ROOT / "build/compare/claims"
     options.data = os.environ.get("TRAINWRIGHT_TEST_DATA", "")
     options.python = os.environ.get("PYTHON", "python3")
     runs, claims = read_table(TABLE.read_text())

@@ -100,11 +100,6 @@ def bandwidth_bytes_per_s():
     return max(m["best"] for m in json.loads(out.stdout)["measured"] if m["what"] == "memory_read")
 
 
-def same_prefix(first, second):
-    equal = [next((i for i, (a, b) in enumerate(zip(x, y)) if a != b), len(x)) for x, y in zip(first, second)]
-    return min(equal), sum(n == len(x) for n, x in zip(equal, first))
-
-
 def compare(options, record, folder, all_prompts, precision, batch, threads):
     prompts, workers, first_token_s, contestants = all_prompts[:batch], [], {}, []
     prompts_file = os.path.join(options.scratch, f"prompts-{batch}.json")

@@ -15,7 +15,6 @@ import unittest
 SOURCE = pathlib.Path(sys.argv.pop(1)).resolve()
 sys.path.insert(0, str(SOURCE / "scripts/compare"))
 import claims  # noqa: E402
-import protocol  # noqa: E402
 
 SMALL = ("run\tone\t10\tone.sh --fast\nrun\ttwo\t30\t{python} two.py {data}\n"
          "claim\tfast\tone\tc\t-\t-\tpeer\t2\tLICENSE\tMIT\nclaim\tfaster\tone\tc\twarm\t-\t-\t3\tLICENSE\tMIT\n"
@@ -71,7 +70,8 @@ class Results(unittest.TestCase):
         self.store = claims.Store(pathlib.Path(folder.name))
         text = SMALL.replace("LICENSE\tMIT", "scripts/compare/claims.tsv\tRuns and the claims")
         self.runs, self.claims = claims.read_table(text)
-        self.options = argparse.Namespace(deadline=120, only=None, again=False, quick=False)
+        self.options = argparse.Namespace(deadline=120, only=None, again=False, quick=False, data="/d", python=sys.executable,
+                                          work=self.store.folder / "work")
 
     def run_all(self, clock=lambda: 0.0):
         done = []
@@ -144,6 +144,24 @@ class Results(unittest.TestCase):
         self.options.only = ["three"]
         with self.assertRaisesRegex(ValueError, "three"):
             self.run_all()
+
+    def run_script(self, script, seconds=60):
+        """Whether a run of this program ended well, and the claims that it left; OUT is its first argument."""
+        run = claims.Run("one", 1, shlex.join(["{python}", "-c", script]))
+        with contextlib.redirect_stderr(io.StringIO()):
+            well = claims.run_one(run, [self.claims["fast"]], self.store, "intel-amx", self.options, seconds)
+        return well, self.store.read("intel-amx", self.claims["fast"])
+
+    def test_a_run_leaves_its_claims_and_a_log(self):
+        script = f"import sys; print('log'); open(sys.argv[1] + '.json', 'w').write({json.dumps(json.dumps(record_of([4] * 5)))})"
+        well, told = self.run_script(script)
+        self.assertEqual((well, told["verdict"]), (True, "holds"))
+        self.assertEqual((self.options.work / "intel-amx/one.log").read_text(), "log\n")
+
+    def test_nothing_is_kept_of_one_that_failed_or_was_stopped(self):
+        write = f"import sys, time; open(sys.argv[1] + '.json', 'w').write({json.dumps(json.dumps(record_of([4] * 5)))})"
+        self.assertEqual(self.run_script(write + "; sys.exit(1)"), (False, None))
+        self.assertEqual(self.run_script(write + "; time.sleep(60)", 1), (False, None))
 
     def test_commands_have_the_places_of_this_machine_and_end_with_out(self):
         options = argparse.Namespace(data="/d", python="/p", quick=True)
