@@ -4,8 +4,9 @@
 usage: codec.py --data DIR --bench CODEC_BENCH [--rounds N] [--cpus LIST] [--max-mib N] [--files LIST] OUT
 
 Every contestant is one thread, timed by the protocol of protocol.py, the peers in this process. Every output is decoded and
-compared. MB = 1e6 bytes of input. Ours runs three times a round, of which the first touches the pages; peers run once before the
-first round. What two threads of ours gain is divided by what a spin loop gains.
+compared. MB = 1e6 bytes of input. In a round each is repeated for a third of a second of CPU time, as a moment that another
+process takes would mark a shorter one. The first repetition of ours touches the pages and is not timed; peers run once before
+the first round. What two threads of ours gain is divided by what a spin loop gains.
 """
 import argparse
 import json
@@ -24,6 +25,7 @@ from protocol import Comparison, Contestant, Sample
 
 OURS = {"trainwright fast": ("fast", False), "trainwright default": ("default", True),
         "trainwright default, no matrices": ("default", False)}
+LEAST_S = 0.33
 THREADED = ("minilm.bf16", "v250.fp32")
 SLOW = {"zstd -19": 4}  # contestants that get so many MiB, once
 
@@ -196,18 +198,30 @@ def contestants(width):
             "OpenZL deconstruct + entropy": OpenZL(width), "ZipNN": ZipNN("bfloat16" if width == 2 else "float32")}
 
 
+def repeated(prepare, work, megabytes):
+    """(what `work` returned last, the Sample of all calls of it); `prepare` makes its argument anew for each, untimed."""
+    cpu_s, wall_s, times, result = 0.0, 0.0, 0, None
+    while cpu_s < LEAST_S:
+        argument = prepare()
+        result, took = protocol.timed(lambda: work(argument))
+        cpu_s, wall_s, times = cpu_s + took["cpu_s"], wall_s + took["wall_s"], times + 1
+    return result, Sample(megabytes * times, cpu_s, wall_s)
+
+
 def peer_samples(codec, data):
-    mutable = bytes(bytearray(data))  # ZipNN reorders the bytes of its input in place
-    coded, encoding = protocol.timed(lambda: codec.compress(mutable))
-    decoded, decoding = protocol.timed(lambda: codec.decompress(coded))
+    megabytes = len(data) / 1e6
+    # ZipNN reorders the bytes of its input in place.
+    coded, encoding = repeated(lambda: bytes(bytearray(data)), codec.compress, megabytes)
+    decoded, decoding = repeated(lambda: coded, codec.decompress, megabytes)
     if bytes(decoded) != data:
         raise RuntimeError(f"{type(codec).__name__} did not give the data back")
-    coded_bytes = sum(map(len, coded))
-    return {aspect: Sample.of(len(data) / 1e6, took, ratio=len(data) / coded_bytes)
-            for aspect, took in (("encode", encoding), ("decode", decoding))}
+    encoding.details["ratio"] = len(data) / sum(map(len, coded))
+    return {"encode": encoding, "decode": decoding}
 
 
-def our_samples(bench, path, level, matrices, threads=1, repetitions=3):
+def our_samples(bench, path, level, matrices, threads=1, repetitions=None):
+    """Of repetitions that take about as long as a peer's, at 1 GB/s."""
+    repetitions = repetitions or 1 + max(2, round(LEAST_S * 1e9 / path.stat().st_size))
     dtype = "BF16" if path.suffix == ".bf16" else "F32"
     command = [bench, path, dtype, level, repetitions, threads, f"{path}.matrices" if matrices else "-"]
     run = json.loads(protocol.run_command(command).stdout)
