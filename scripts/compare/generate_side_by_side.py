@@ -73,7 +73,8 @@ def peer(options):
         _, first = protocol.timed(lambda: generate(1))
         first_unix_s = first_unix_s or time.time()
         out, took = protocol.timed(lambda: generate(tokens + 1))
-        return {"work": tokens * len(ids), **{name: took[name] - first[name] for name in took}, "ids": out.tolist(),
+        share = min(one["cpu_s"] / one["wall_s"] for one in (first, took))
+        return {"work": tokens * len(ids), **{name: took[name] - first[name] for name in took}, "cpu_share": share, "ids": out.tolist(),
                 "first_token_unix_s": first_unix_s, "max_memory_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024}
 
     protocol.serve(work)
@@ -153,7 +154,7 @@ def extra_text(record):
             samples = list(results.samples(name, "").values())
             first = (statistics.median(sample["first_token_s"] for sample in samples) if name == "generate" else
                      record.extra.get("first_token_s", {}).get(state["name"], {}).get(name))
-            share = statistics.median(sample["work"] / sample["wall_s"] for sample in samples) / ceiling
+            share = statistics.median(sample["work"] / max(sample["wall_s"], protocol.LEAST_TIME_S) for sample in samples) / ceiling
             shortest, whole = same_prefix(next(iter(results.samples("generate", "").values()))["ids"], samples[0]["ids"])
             lines.append(f"| {state['name']} | {name} | {max(sample['max_memory_bytes'] for sample in samples) / 1e6:.0f} | "
                          f"{'' if first is None else f'{first:.2f}'} | {f'{share:.0%}' if threads == os.cpu_count() else ''} | "

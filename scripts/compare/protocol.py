@@ -34,6 +34,8 @@ LEAST_ROUNDS = 5
 MOST_TRIES = 3
 MOST_STEAL = 0.02
 LEAST_CPU_SHARE = 0.95
+# A difference of two measurements below this is noise.
+LEAST_TIME_S = 1e-6
 # What the least and the greatest of five rounds cover: no interval of five covers more.
 CONFIDENCE = 1 - 2 * 0.5 ** LEAST_ROUNDS
 # So that compiling, which is part of a first answer, does not take all the time there is.
@@ -53,6 +55,11 @@ class Sample:
     cpu_s: float
     wall_s: float
     details: dict = dataclasses.field(default_factory=dict)
+
+    @property
+    def cpu_share(self):
+        """Of its processor, that it got; of a difference of two measurements the lesser of theirs."""
+        return self.details.get("cpu_share", self.cpu_s / self.wall_s if self.wall_s > 0 else 0.0)
 
     @classmethod
     def of(cls, work, told, **details):
@@ -199,19 +206,22 @@ class Comparison:
                 "mhz": self.machine.mhz(self.cpus), "spin_gains": spins, "marks": marks}
 
     def stored(self, sample, spin):
-        rate = sample.work / (sample.cpu_s if self.threads == 1 else sample.wall_s) / (spin.gain if spin else 1)
-        told = {"work": sample.work, "cpu_s": sample.cpu_s, "wall_s": sample.wall_s, "rate": rate}
+        took = max(sample.cpu_s if self.threads == 1 else sample.wall_s, LEAST_TIME_S)
+        told = {"work": sample.work, "cpu_s": sample.cpu_s, "wall_s": sample.wall_s, "cpu_share": sample.cpu_share,
+                "rate": sample.work / took / (spin.gain if spin else 1)}
         return told | ({"spin_gain": spin.gain} if spin else {}) | sample.details
 
     def marks_of(self, contestant, aspects, spin):
         """What disturbed a contestant. Of several threads the spin loop is asked: their own waiting is no disturbance."""
+        if any(min(sample.cpu_s, sample.wall_s) < LEAST_TIME_S for sample in aspects.values()):
+            return [f"{contestant.name}: takes no longer than its start-up"]
         if spin is not None:
             return [] if spin.least_cpu_share >= LEAST_CPU_SHARE else [
                 f"spin loop before {contestant.name}: CPU/wall {spin.least_cpu_share:.2f} a thread"]
         if contestant.waits:
             return []
-        return [f"{contestant.name}{', ' + aspect if aspect else ''}: CPU/wall {sample.cpu_s / sample.wall_s:.2f}"
-                for aspect, sample in aspects.items() if sample.cpu_s < LEAST_CPU_SHARE * sample.wall_s]
+        return [f"{contestant.name}{', ' + aspect if aspect else ''}: CPU/wall {sample.cpu_share:.2f}"
+                for aspect, sample in aspects.items() if sample.cpu_share < LEAST_CPU_SHARE]
 
 
 def established(tries):
@@ -276,7 +286,7 @@ class Results:
         counts = {}
         for one in self.state["tries"]:
             for mark in one["marks"]:
-                what = mark.split(" ")[0] if mark.startswith("steal") else "CPU/wall"
+                what = next((word for word in ("steal", "CPU/wall") if word in mark), "no time left")
                 counts[what] = counts.get(what, 0) + 1
         return counts
 
@@ -315,7 +325,7 @@ def section(state):
     for aspect in results.aspects():
         for name in results.contestants(aspect):
             samples = results.samples(name, aspect).values()
-            share = statistics.median(sample["cpu_s"] / sample["wall_s"] for sample in samples)
+            share = statistics.median(sample["cpu_share"] for sample in samples)
             faster = "" if name == state["ours"] else spread(results.ratios(name, aspect), 2)
             lines.append(f"| {name} | {aspect} | {spread(results.rates(name, aspect))} | {faster} | {share:.2f} |")
     lines += [f"| {name} | | failed: {why} | | |" for name, why in state["failed"].items()]
@@ -391,8 +401,15 @@ class Finished:
 
     def sample(self, work, less=None, **details):
         """The time of the command or, where one of less work is given, what it takes longer: starting falls out."""
-        return Sample(work, self.cpu_s - (less.cpu_s if less else 0), self.wall_s - (less.wall_s if less else 0),
-                      {"max_memory_bytes": self.max_memory_bytes, **details})
+        details = {"max_memory_bytes": self.max_memory_bytes, **details}
+        if less is None:
+            return Sample(work, self.cpu_s, self.wall_s, details)
+        return Sample(work, self.cpu_s - less.cpu_s, self.wall_s - less.wall_s, {"cpu_share": least_share(self, less), **details})
+
+
+def least_share(*measured):
+    """The least share of its processor that one of several measurements got."""
+    return min(one.cpu_s / one.wall_s for one in measured)
 
 
 def run_command(command, *, stdin=None, environment=None, timeout_s=None, stdout=None):

@@ -24,7 +24,7 @@ SMALL = ("run\tone\t10\tone.sh --fast\nrun\ttwo\t30\t{python} two.py {data}\n"
 def record_of(rates, marks=(), kind="intel-amx"):
     """OUT.json of a run whose comparison c has ours at 10 in each round and the peer's mode at such rates."""
     def sample(rate):
-        return {"": {"work": rate, "cpu_s": 1, "wall_s": 1, "rate": rate}}
+        return {"": {"work": rate, "cpu_s": 1, "wall_s": 1, "cpu_share": 1.0, "rate": rate}}
     tries = [{"round": number, "try": 1, "counts": True, "marks": list(marks), "load": [0],
               "samples": {"ours": sample(10), "peer, mode": sample(rate)}} for number, rate in enumerate(rates, 1)]
     state = {"name": "c", "settings": {"threads": 1, "unit": "u"}, "ours": "ours", "cpus": [0], "failed": {}, "tries": tries,

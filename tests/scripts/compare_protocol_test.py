@@ -165,6 +165,22 @@ class Rounds(unittest.TestCase):
         self.assertEqual(len(comparison.tries), 6)
         self.assertTrue(results.established)
 
+    def test_of_a_difference_the_lesser_share_of_both_counts(self):
+        many, few = protocol.Finished("", 9.0, 9.1, 0), protocol.Finished("", 1.0, 1.2, 0)
+        sample = many.sample(10, few)
+        self.assertEqual((sample.cpu_s, round(sample.wall_s, 6), round(sample.cpu_share, 3)), (8.0, 7.9, 0.833))
+        fake = FakeMachine()
+        comparison = Comparison("c", "u", [Contestant("ours", lambda: sample)], machine=fake, rounds=1).run()
+        self.assertEqual(comparison.tries[0]["marks"], ["ours: CPU/wall 0.83"])
+
+    def test_a_difference_that_nothing_is_left_of_marks_the_round(self):
+        fake = FakeMachine()
+        nothing = protocol.Finished("", 1.0, 1.0, 0).sample(10, protocol.Finished("", 1.1, 1.1, 0))
+        for threads in (1, 2):
+            comparison = Comparison("c", "u", [Contestant("ours", lambda: nothing)], machine=fake, rounds=1, threads=threads).run()
+            self.assertEqual(comparison.tries[0]["marks"], ["ours: takes no longer than its start-up"])
+            self.assertEqual(Results(comparison.state()).marks(), {"no time left": 3})
+
     def test_one_that_waits_for_a_pipe_marks_nothing(self):
         fake = FakeMachine()
         contestants = [Contestant("ours", Scripted(fake, [1.0], wall_s=[3.0]), waits=True)]

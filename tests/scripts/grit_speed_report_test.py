@@ -14,7 +14,7 @@ import grit_speed_report  # noqa: E402
 def state_of(lengths, ratios, share=0.3, marks=(), padding=2.5, work=1000):
     """Rounds of train and a peer: how much faster than the peer it is, and what it takes of its memory."""
     def sample(rate, memory_bytes, **more):
-        return {"": {"rate": rate, "cpu_s": 1, "wall_s": 1, "work": 1000, "max_memory_bytes": memory_bytes, "losses_nats": [1.0], **more}}
+        return {"": {"rate": rate, "cpu_s": 1, "wall_s": 1, "cpu_share": 1.0, "work": 1000, "max_memory_bytes": memory_bytes, "losses_nats": [1.0], **more}}
 
     tries = [{"round": number, "try": 1, "counts": True, "marks": list(marks), "load": [0], "samples": {
         "train": sample(ratio, 1e6 * share), "PyTorch eager, padded": sample(1.0, 1e6, padding=padding, work=work)}}

@@ -35,7 +35,7 @@ class Models(unittest.TestCase):
 def record_of(first_losses=None, **rates):
     """A comparison of three steps of 1,000 tokens with such rates, in one round."""
     samples = {ten_report.NAMES[name.replace("_", "-")]: {"": {
-        "rate": rate, "cpu_s": 1, "wall_s": 1, "work": 1000, "losses_nats": [6.0 if "llama" in name else 5.0], "parameters": 1e6,
+        "rate": rate, "cpu_s": 1, "wall_s": 1, "cpu_share": 1.0, "work": 1000, "losses_nats": [6.0 if "llama" in name else 5.0], "parameters": 1e6,
         "max_memory_bytes": 1e6}} for name, rate in rates.items()}
     name = "ten-micro, 512 tokens, threads 1"
     state = {"name": name, "settings": {"model": "ten-micro", "tokens": 512, "threads": 1, "unit": "tokens"}, "cpus": [0],
