@@ -18,6 +18,7 @@ import os
 import pathlib
 import random
 import resource
+import subprocess
 import sys
 
 import protocol
@@ -161,7 +162,7 @@ def our_command(options, work, threads):
 
 def ours(options, work, threads):
     def measure():
-        for name in ("embed.npy", "evaluate.run", "summary.json"):
+        for name in ("embed.npy" if work == "embed" else "evaluate.run", "summary.json"):
             (options.scratch / name).unlink(missing_ok=True)
         done = protocol.run_command(our_command(options, work, threads))
         told = json.loads((options.scratch / "summary.json").read_text())
@@ -259,9 +260,12 @@ def main():
         return 0
     options.data = options.data or options.scratch / "data"
     options.data.mkdir(parents=True, exist_ok=True)
-    prepare(options)
     if options.prepare:
+        prepare(options)
         return 0
+    # In a process of its own: the peak memory of a process counts in those that it starts.
+    subprocess.run([sys.executable, __file__, "--prepare", "--data", options.data, "--texts", str(options.texts), "--rows",
+                    str(options.rows), "--queries", str(options.queries), "unused"], check=True)
     works = options.works.split(",")
     record = protocol.Record(options.out, "embed and exact search beside their peers", "scripts/compare/embed.sh", notes=(
         f"{', '.join(map(version_of, PACKAGES))}. {options.texts} texts through a model of {LAYERS} x {WIDTH}; the {NEAREST} nearest "
