@@ -132,11 +132,32 @@ class Verdicts(unittest.TestCase):
         self.assertEqual(results.statement("peer 1")["ratio"], 3.0)
 
 
+    def test_other_modes_of_ours_are_no_peers_and_may_be_judged_themselves(self):
+        fake = FakeMachine()
+        contestants = [Contestant("ours", Scripted(fake, [2.0]), peer="suite"), Contestant("ours, fast", Scripted(fake, [1.0]), peer="suite"),
+                       Contestant("peer", Scripted(fake, [3.0]))]
+        results = Results(Comparison("c", "u", contestants, machine=fake).run().state())
+        self.assertEqual((results.statement()["mode"], results.statement()["ratio"]), ("peer", 1.5))
+        told = results.statement("peer", own="ours, fast")
+        self.assertEqual((told["own"], told["ratio"]), ("ours, fast", 3.0))
+
+    def test_nothing_is_stated_of_a_peer_that_is_not_there(self):
+        fake = FakeMachine()
+        self.assertIsNone(compared(fake, Scripted(fake, [1.0]), Scripted(fake, [2.0]))[1].statement("someone"))
+
+
 class Rounds(unittest.TestCase):
     def test_the_order_turns_round_each_time(self):
         fake, calls = FakeMachine(), []
         compared(fake, Scripted(fake, [1.0], calls=calls, name="a"), Scripted(fake, [1.0], calls=calls, name="b"))
         self.assertEqual("".join(calls), "abbaabbaab")
+
+    def test_a_try_says_what_the_machine_did(self):
+        fake = FakeMachine()
+        one = compared(fake, Scripted(fake, [5.0], stolen_s=[0.01]), Scripted(fake, [5.0]), rounds=1)[0].tries[0]
+        self.assertEqual((one["order"], one["load"], one["mhz"]), (["ours", "peer 1"], [0.5, 0.5], [3000.0]))
+        self.assertAlmostEqual(one["steal"], 0.002)
+        self.assertEqual((one["samples"]["ours"][""]["cpu_s"], one["samples"]["ours"][""]["cpu_share"]), (5.0, 1.0))
 
     def test_contestants_are_pinned_to_as_many_processors_as_threads(self):
         fake = FakeMachine()
