@@ -61,10 +61,10 @@ def siblings_of(cpu):
 
 
 def count_until(cpu, end):
-    """(loops, CPU seconds, wall seconds) of counting on one processor until a time of the monotonic clock."""
+    """(loops, CPU seconds, wall seconds) of counting on one processor until a time of the monotonic clock, once at least."""
     os.sched_setaffinity(0, {cpu})
     loops, wall, used = 0, time.monotonic(), time.process_time()
-    while time.monotonic() < end:
+    while loops == 0 or time.monotonic() < end:
         for _ in range(20_000):
             pass
         loops += 1

@@ -347,6 +347,13 @@ class Machines(unittest.TestCase):
         tick = os.sysconf("SC_CLK_TCK")
         self.assertEqual(machine.seconds_of("cpu0 1 2 3 400 500 6 7 80 9 0"), (19 / tick, 80 / tick))
 
+    def test_a_spin_loop_that_gets_its_processor_too_late_still_counts(self):
+        pid = os.fork()  # it pins itself
+        if pid == 0:
+            loops, _, wall_s = machine.count_until(min(os.sched_getaffinity(0)), 0.0)
+            os._exit(0 if loops == 1 and wall_s > 0 else 1)
+        self.assertEqual(os.waitpid(pid, 0)[1], 0)
+
     def test_this_machine_can_be_asked(self):
         own = machine.Machine()
         cpu, = own.choose(1, seconds=0.01)
