@@ -72,15 +72,13 @@ class Contestant:
     """Measured in each round by calling `measure`, which returns a Sample or, of several aspects, {aspect: Sample}.
 
     `peer` is the name that several modes of one program share; of those the best one is compared. `prepare`, where there is
-    one, is called before the first round. A contestant that waits for other than the processor, as for a pipe, has
-    waits=True, and its share of the processor marks no round. One that has fewer `threads` than the comparison has is
-    not divided by a spin loop's gain: what several threads gain over one is a ratio like others.
+    one, is called before the first round. One that has fewer `threads` than the comparison has is not divided by a spin
+    loop's gain: what several threads gain over one is a ratio like others.
     """
     name: str
     measure: typing.Callable
     peer: str | None = None
     prepare: typing.Callable | None = None
-    waits: bool = False
     threads: int | None = None
 
     @property
@@ -218,8 +216,6 @@ class Comparison:
         if spin is not None:
             return [] if spin.least_cpu_share >= LEAST_CPU_SHARE else [
                 f"spin loop before {contestant.name}: CPU/wall {spin.least_cpu_share:.2f} a thread"]
-        if contestant.waits:
-            return []
         return [f"{contestant.name}{', ' + aspect if aspect else ''}: CPU/wall {sample.cpu_share:.2f}"
                 for aspect, sample in aspects.items() if sample.cpu_share < LEAST_CPU_SHARE]
 

@@ -202,11 +202,6 @@ class Rounds(unittest.TestCase):
             self.assertEqual(comparison.tries[0]["marks"], ["ours: takes no longer than its start-up"])
             self.assertEqual(Results(comparison.state()).marks(), {"no time left": 3})
 
-    def test_one_that_waits_for_a_pipe_marks_nothing(self):
-        fake = FakeMachine()
-        contestants = [Contestant("ours", Scripted(fake, [1.0], wall_s=[3.0]), waits=True)]
-        self.assertEqual(Comparison("c", "u", contestants, machine=fake).run().tries[0]["marks"], [])
-
     def test_three_marked_tries_of_a_round_establish_nothing(self):
         fake = FakeMachine()
         comparison, results = compared(fake, Scripted(fake, [1.0], stolen_s=[0.5]), Scripted(fake, [9.0]))
