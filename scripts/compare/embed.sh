@@ -2,17 +2,20 @@
 # Embeds texts with `embed` and with sentence-transformers, and finds the nearest of a million vectors with `evaluate`, NumPy
 # and faiss: time and memory, every contestant in processes of its own, interleaved.
 #
-# usage: scripts/compare/embed.sh [--rounds N] [--works LIST] [--threads LIST] [--texts N] [--rows N] [--queries N]
-#                                 [--data FOLDER [--prepare]] OUT
+# usage: scripts/compare/embed.sh [--rounds N] [--cpus LIST] [--modes LIST] [--works LIST] [--threads LIST]
+#                                 [--texts N] [--rows N] [--queries N] [--data FOLDER [--prepare]] OUT
 #
-#   --rounds N      of each contestant, in the other order every other round (default: 3)
+#   --rounds N      of each contestant, in the other order every other round (default: 5, the fewest of which anything is
+#                   established)
+#   --cpus LIST     processors to be pinned to (default: those with the least to do)
+#   --modes LIST    of eager,compiled,max-autotune: PyTorch's contestants (default: all)
 #   --works LIST    of embed,search (default: both)
-#   --threads LIST  numbers of threads (default: as many as there are processors, and 1)
-#   --texts N       that are embedded (default: 1000)
-#   --rows N        of the corpus, of 384 numbers (default: 1000000)
+#   --threads LIST  numbers of threads (default: 1,2)
+#   --texts N       that are embedded (default: 200)
+#   --rows N        of the corpus, of 384 numbers (default: 200000)
 #   --queries N     of which the ten nearest rows are found (default: 1000)
-#   --data FOLDER   keeps the model, the texts and the vectors (1.5 GB) for other runs; --prepare makes them and ends
-#   OUT             writes OUT.json and OUT.md after every round
+#   --data FOLDER   keeps the model, the texts and the vectors for other runs; --prepare makes them and ends
+#   OUT             writes OUT.json, from which the same command goes on, and OUT.md
 #
 # Exit status 1 when vectors differ by more than 1e-5, or what is found otherwise than by near-ties.
 # PYTHON names a Python with scripts/compare/embed.requirements.txt. See embed_side_by_side.py for what is timed.

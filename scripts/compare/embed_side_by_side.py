@@ -2,30 +2,34 @@
 
 Embedding: a Llama of 6 layers of width 384 with random weights and a byte-level tokenizer, mean pooling of causal hidden
 states, unit length; texts of lognormal lengths, so that batches of unlike texts are mostly padding. sentence-transformers
-sorts texts by length and pads each batch of 32 to its longest. Timed is the whole process of `embed`, and of the peer what
-follows its imports and the loading of the model.
+sorts texts by length and pads each batch of 32 to its longest. Its modes are the model as it is, compiled, and compiled with
+max-autotune. Timed is the whole process of `embed`, and of the peer, which stays alive between rounds, what follows its imports, the
+loading of the model and a first pass.
 
-Search: vectors of normal numbers at unit length in .npy files. `evaluate` reads, searches and scores, and its summary's
-wall_time_s counts; the peers' time counts from the opening of the files to the ten nearest rows of each query. NumPy reads and
+Search: vectors of normal numbers at unit length in .npy files. `evaluate` reads, searches and scores, and the whole process
+counts; the peers' time counts from the opening of the files to the ten nearest rows of each query. NumPy reads and
 multiplies blocks of 8,192 rows and keeps the best of each by argpartition; faiss has its flat index of inner products.
+
+By the protocol of protocol.py.
 """
 import argparse
-import datetime
 import json
 import os
 import pathlib
 import random
 import resource
-import statistics
 import subprocess
 import sys
-import time
 
-from train_runs import processor, version_of
+import protocol
+from protocol import TORCH_MODES, Comparison, Contestant, Worker
+from train_runs import version_of
 
 WIDTH, LAYERS, NEAREST, BLOCK = 384, 6, 10, 8192
 OURS = {"embed": "embed", "search": "evaluate"}
-PEERS = {"embed": ("sentence-transformers",), "search": ("NumPy", "faiss")}
+# {contestant: (peer, mode of torch.compile)}
+PEERS = {"embed": {f"sentence-transformers, {name}": ("sentence-transformers", mode) for name, mode in TORCH_MODES.items()},
+         "search": {"NumPy": ("NumPy", None), "faiss": ("faiss", None)}}
 PACKAGES = ("torch", "transformers", "sentence-transformers", "numpy", "faiss-cpu")
 DIFFERENCE_BOUND, LEAST_SHARE = 1e-5, 0.999
 
@@ -86,17 +90,17 @@ def prepare(options):
     made.write_text(json.dumps(wanted))
 
 
-def peer_embed(data, threads):
-    import numpy
+def peer_embed(data, threads, mode):
+    """What a round does: embeds all texts and returns their vectors."""
     import sentence_transformers
     import torch
     torch.set_num_threads(threads)
     model = sentence_transformers.SentenceTransformer(str(data / "model"), device="cpu")
+    if mode:
+        body = model[0].auto_model
+        body.forward = torch.compile(body.forward, mode=mode, dynamic=True)
     texts = (data / "texts.txt").read_text().splitlines()
-    start = time.perf_counter()
-    vectors = model.encode(texts, batch_size=32)
-    wall_s = time.perf_counter() - start
-    return wall_s, lambda path: numpy.save(path, vectors)
+    return lambda: model.encode(texts, batch_size=32)
 
 
 def search_with_numpy(data):
@@ -126,56 +130,76 @@ def search_with_faiss(data, threads):
 
 
 def peer_search(data, who, threads):
-    import numpy
     if who == "faiss":
         import faiss  # noqa: F401: imports are not timed
-    start = time.perf_counter()
-    rows = search_with_faiss(data, threads) if who == "faiss" else search_with_numpy(data)
-    wall_s = time.perf_counter() - start
-    return wall_s, lambda path: numpy.save(path, rows)
+        return lambda: search_with_faiss(data, threads)
+    return lambda: search_with_numpy(data)
 
 
 def run_peer(options):
-    threads = int(options.threads)
-    if options.peer == "sentence-transformers":
-        wall_s, save = peer_embed(options.data, threads)
-    else:
-        wall_s, save = peer_search(options.data, options.peer, threads)
-    print(json.dumps({"wall_time_s": wall_s, "max_memory_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024}))
-    save(options.out)
+    """A Worker's other end: a round for each request, whose result goes to a file."""
+    import numpy
+    work = (peer_embed(options.data, options.peer_threads, options.mode) if options.peer == "sentence-transformers"
+            else peer_search(options.data, options.peer, options.peer_threads))
+
+    def one_round(count):
+        result, took = protocol.timed(work)
+        numpy.save(options.out, result)
+        return {"work": count, "max_memory_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024, **took}
+
+    protocol.serve(one_round)
 
 
-def command_of(options, work, who, threads):
-    """(command, its environment) of a contestant."""
+def our_command(options, work, threads):
     data, scratch = options.data, options.scratch
-    if who != OURS[work]:
-        libraries = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
-        return ([sys.executable, __file__, "--data", data, "--threads", threads, "--peer", who, scratch / f"{who}.npy"],
-                {**os.environ, **{name: str(threads) for name in libraries}})
     own = ["-q", "--threads", threads, "--summary", scratch / "summary.json"]
     if work == "embed":
-        return ["embed", "--checkpoint", data / "model", data / "texts.txt", "-o", scratch / "ours.npy", *own], os.environ
+        return ["embed", "--checkpoint", data / "model", data / "texts.txt", "-o", scratch / "embed.npy", *own]
     return ["evaluate", "--metric", "retrieval", "--query-vectors", data / "queries.npy", "--corpus-vectors",
             data / "corpus.npy", "--qrels", data / "qrels", "--top-k", NEAREST, "--metric-at", NEAREST, "--bootstrap", 0,
-            "--run-out", scratch / "run", *own], os.environ
+            "--run-out", scratch / "evaluate.run", *own]
 
 
-def measured(options, work, who, threads):
-    """Wall time and peak memory: of our tools by their summary, of a peer by what its process prints."""
-    for name in ("ours.npy", "run", "summary.json"):
-        (options.scratch / name).unlink(missing_ok=True)
-    command, environment = command_of(options, work, who, threads)
-    before = os.getloadavg()[0]
-    done = subprocess.run([str(part) for part in command], check=True, stdout=subprocess.PIPE, text=True, env=environment)
-    ours = who == OURS[work]
-    told = json.loads((options.scratch / "summary.json").read_text() if ours else done.stdout.splitlines()[-1])
-    if work == "embed" and ours:
-        (options.scratch / "ours.npy").replace(options.scratch / "embed.npy")
-    if work == "search" and ours:
-        (options.scratch / "run").replace(options.scratch / "evaluate.run")
-    return {"wall_s": told["wall_time_s"], "load": [before, os.getloadavg()[0]],
-            "max_memory_bytes": told["max_memory_bytes"], "tokens": told.get("tokens"),
-            "tokens_if_padded": told.get("tokens_if_padded")}
+def ours(options, work, threads):
+    def measure():
+        for name in ("embed.npy" if work == "embed" else "evaluate.run", "summary.json"):
+            (options.scratch / name).unlink(missing_ok=True)
+        done = protocol.run_command(our_command(options, work, threads))
+        told = json.loads((options.scratch / "summary.json").read_text())
+        return done.sample(count_of(options, work), **{name: told[name] for name in ("tokens", "tokens_if_padded") if name in told})
+    return measure
+
+
+def count_of(options, work):
+    return options.texts if work == "embed" else options.queries
+
+
+def worker_of(options, name, peer, mode, threads):
+    libraries = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+    command = [sys.executable, __file__, "--data", options.data, "--peer", peer, "--peer-threads", threads,
+               *(["--mode", mode] if mode else []), options.scratch / f"{name}.npy"]
+    return Worker(command, {**os.environ, **{library: str(threads) for library in libraries}})
+
+
+def compare(options, record, work, threads):
+    count, workers = count_of(options, work), []
+    contestants = [Contestant(OURS[work], ours(options, work, threads))]
+    for name, (peer, mode) in PEERS[work].items():
+        if mode and mode not in protocol.torch_modes(options).values():
+            continue
+        worker = worker_of(options, name, peer, mode, threads)
+        workers.append(worker)
+        # A first pass of texts loads and compiles; a search has nothing to warm up but the imports, which are apart.
+        prepare = (lambda worker=worker: worker.ask(count=count)) if work == "embed" else None
+        contestants.append(Contestant(name, lambda worker=worker: worker.sample(count=count), peer=peer, prepare=prepare))
+    unit, settings = ("texts", {"texts": options.texts}) if work == "embed" else ("queries", {"rows": options.rows,
+                                                                                             "queries": options.queries})
+    try:
+        record.run(Comparison(f"{work}, threads {threads}", unit, contestants, threads=threads, settings=settings,
+                              **protocol.how(options)))
+    finally:
+        for worker in workers:
+            worker.close()
 
 
 def rows_of_run(path):
@@ -190,54 +214,29 @@ def agreement(options, works):
     """(what, value, whether it is as it has to be) of the last round's output."""
     import numpy
     scratch, found = options.scratch, []
-    if "embed" in works:
-        difference = numpy.abs(numpy.load(scratch / "embed.npy") - numpy.load(scratch / "sentence-transformers.npy")).max()
-        found.append((f"largest difference of a number of embed's and sentence-transformers' vectors "
-                      f"(bound {DIFFERENCE_BOUND:g})",
-                      float(difference), bool(difference <= DIFFERENCE_BOUND)))
-    for who in PEERS["search"] if "search" in works else ():
+    for who in PEERS["embed"] if "embed" in works and (scratch / "embed.npy").exists() else ():
+        if (scratch / f"{who}.npy").exists():
+            difference = numpy.abs(numpy.load(scratch / "embed.npy") - numpy.load(scratch / f"{who}.npy")).max()
+            found.append((f"largest difference of a number of embed's and {who}'s vectors (bound {DIFFERENCE_BOUND:g})",
+                          float(difference), bool(difference <= DIFFERENCE_BOUND)))
+    for who in PEERS["search"] if "search" in works and (scratch / "evaluate.run").exists() else ():
         share = numpy.mean(numpy.array(rows_of_run(scratch / "evaluate.run")) == numpy.load(scratch / f"{who}.npy"))
         found.append((f"share of {who}'s places that hold the same row (bound {LEAST_SHARE})", float(share),
                       bool(share >= LEAST_SHARE)))
     return found
 
 
-def row(options, key, runs):
-    work, who, threads = key
-    results, ours = runs[key], runs[work, OURS[work], threads]
-    done = options.texts if work == "embed" else options.queries
-    walls_s = [result["wall_s"] for result in results]
-    tokens = ours[0]["tokens"]
-    ratios = [theirs["wall_s"] / own["wall_s"] for own, theirs in zip(ours, results)]
-    memory = max(result["max_memory_bytes"] for result in results)
-    loads = [load for result in results for load in result["load"]]
-    per_s = f"{done / statistics.median(walls_s):.0f}"
-    tokens_per_s = f"{tokens / statistics.median(walls_s):.0f}" if tokens else ""
-    return (f"| {work} | {threads} | {who} | {statistics.median(walls_s):.2f} ({min(walls_s):.2f} to {max(walls_s):.2f}) | "
-            f"{per_s} | {tokens_per_s} | {statistics.median(ratios):.2f} ({min(ratios):.2f} to {max(ratios):.2f}) | "
-            f"{memory / 1e6:.0f} | {max(own['max_memory_bytes'] for own in ours) / memory:.0%} | "
-            f"{min(loads):.1f} to {max(loads):.1f} |")
-
-
-def write_report(options, rounds, runs, agreements):
-    versions = ", ".join(map(version_of, PACKAGES))
-    lines = [f"# embed and exact search beside their peers, {datetime.date.today()}\n",
-             f"scripts/compare/embed.sh: {os.cpu_count()} processors of an {processor()}; {versions}. {rounds} rounds in which "
-             f"the contestants take turns, in the other order every other round; {options.texts} texts through a model of "
-             f"{LAYERS} x {WIDTH}; the {NEAREST} nearest of {options.queries} queries in {options.rows} x {WIDTH} vectors. Ours is "
-             "the time of a whole process, a peer's begins behind its imports and the loading of its model. Medians of "
-             "rounds, with the least and the greatest; memory is the largest of a process.\n",
-             "| work | threads | who | s | texts or queries/s | tokens/s | takes as long as ours | peak memory MB | "
-             "ours takes of it | load 1 min |", "|---" * 10 + "|"]
-    lines += [row(options, key, runs) for key in runs]
-    told = next((results[0] for (work, who, _), results in runs.items() if who == "embed"), None)
-    if told:
-        lines.append(f"\nTokens: {told['tokens']}; padded to the longest of each of our batches they would be "
-                     f"{told['tokens_if_padded']}.")
-    lines += [f"\n{name}: {value:.3g}: {'holds' if holds else 'FAILS'}." for name, value, holds in agreements]
-    pathlib.Path(options.out + ".md").write_text("\n".join(lines) + "\n")
-    everything = {"runs": {" ".join(map(str, key)): value for key, value in runs.items()}, "agreement": agreements}
-    pathlib.Path(options.out + ".json").write_text(json.dumps(everything, indent=1) + "\n")
+def extra_text(record):
+    """Markdown of agreement, and of what memory each takes."""
+    lines = ["", "## Peak memory, MB", "", "| | contestant | MB | ours takes of it |", "|---|---|---:|---:|"]
+    for state in record.states:
+        results = protocol.Results(state)
+        peaks = {name: max(sample["max_memory_bytes"] for sample in results.samples(name, "").values())
+                 for name in results.contestants("")}
+        lines += [f"| {state['name']} | {name} | {peak / 1e6:.0f} | {peaks[state['ours']] / peak:.0%} |" for name, peak in peaks.items()
+                  if state["ours"] in peaks]
+    lines += [f"\n{name}: {value:.3g}: {'holds' if holds else 'FAILS'}." for name, value, holds in record.extra.get("agreement", [])]
+    return "\n".join(lines) + "\n"
 
 
 def main():
@@ -246,12 +245,14 @@ def main():
     parser.add_argument("--data", type=pathlib.Path)
     parser.add_argument("--prepare", action="store_true")
     parser.add_argument("--works", default="embed,search")
-    parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--threads", default=f"{os.cpu_count()},1")
-    parser.add_argument("--texts", type=int, default=1000)
-    parser.add_argument("--rows", type=int, default=1000000)
+    parser.add_argument("--threads", default="1,2")
+    parser.add_argument("--texts", type=int, default=200)
+    parser.add_argument("--rows", type=int, default=200000)
     parser.add_argument("--queries", type=int, default=1000)
     parser.add_argument("--peer")
+    parser.add_argument("--peer-threads", type=int)
+    parser.add_argument("--mode")
+    protocol.add_options(parser)
     parser.add_argument("out")
     options = parser.parse_args()
     if options.peer:
@@ -259,21 +260,23 @@ def main():
         return 0
     options.data = options.data or options.scratch / "data"
     options.data.mkdir(parents=True, exist_ok=True)
-    prepare(options)
     if options.prepare:
+        prepare(options)
         return 0
+    # In a process of its own: the peak memory of a process counts in those that it starts.
+    subprocess.run([sys.executable, __file__, "--prepare", "--data", options.data, "--texts", str(options.texts), "--rows",
+                    str(options.rows), "--queries", str(options.queries), "unused"], check=True)
     works = options.works.split(",")
-    keys = [(work, who, int(threads)) for work in works for threads in options.threads.split(",")
-            for who in (OURS[work], *PEERS[work])]
-    runs, agreements = {key: [] for key in keys}, []
-    for number in range(1, options.rounds + 1):
-        for key in keys[::1 if number % 2 else -1]:
-            runs[key].append(measured(options, *key))
-            print(*key, f"{runs[key][-1]['wall_s']:.2f} s, {runs[key][-1]['max_memory_bytes'] / 1e6:.0f} MB", file=sys.stderr,
-                  flush=True)
-        agreements = agreement(options, works)
-        write_report(options, number, runs, agreements)
-    return 0 if all(holds for _, _, holds in agreements) else 1
+    record = protocol.Record(options.out, "embed and exact search beside their peers", "scripts/compare/embed.sh", notes=(
+        f"{', '.join(map(version_of, PACKAGES))}. {options.texts} texts through a model of {LAYERS} x {WIDTH}; the {NEAREST} nearest "
+        f"of {options.queries} queries in {options.rows} x {WIDTH} vectors. What is timed is said in embed_side_by_side.py."))
+    record.after = extra_text
+    for threads in map(int, options.threads.split(",")):
+        for work in works:
+            compare(options, record, work, threads)
+            record.extra["agreement"] = agreement(options, works) or record.extra.get("agreement", [])
+            record.write()
+    return 0 if all(holds for _, _, holds in record.extra["agreement"]) else 1
 
 
 if __name__ == "__main__":

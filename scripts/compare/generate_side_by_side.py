@@ -1,6 +1,9 @@
-"""The runs and the report of generate.sh."""
+"""The runs and the report of generate.sh, by the protocol of protocol.py.
+
+Timed is decoding: what --tokens + 1 tokens take longer than one, of both sides, so that neither start-up nor the reading of the
+prompts is in it. transformers stays alive between rounds; its compiled modes have a static cache of keys and values.
+"""
 import argparse
-import datetime
 import json
 import os
 import resource
@@ -9,7 +12,10 @@ import subprocess
 import sys
 import time
 
-from train_side_by_side import LLAMA_CONFIG, LAYERS, VOCABULARY, WIDTH, load_average
+import protocol
+from protocol import Comparison, Contestant, Worker
+from train_runs import version_of
+from train_side_by_side import LLAMA_CONFIG, LAYERS, VOCABULARY, WIDTH
 
 PROMPT_TOKENS = 32
 # What a decoding step reads: every matrix but the embedding.
@@ -45,51 +51,47 @@ def make_prompts(tokenizer, text, count):
 
 
 def peer(options):
-    """One process of transformers: loads, generates once to warm up and once timed."""
-    start = time.perf_counter()
+    """A Worker's other end: generates as many tokens of each prompt as it is asked for, less one."""
     import torch
     import transformers
-    torch.set_num_threads(os.cpu_count())
+    torch.set_num_threads(options.peer_threads)
     dtype = torch.bfloat16 if options.precision == "bf16" else torch.float32
     model = transformers.AutoModelForCausalLM.from_pretrained(options.folder, dtype=dtype).eval()
     ids = torch.tensor(json.load(open(options.prompts)))
     arguments = dict(attention_mask=torch.ones_like(ids), do_sample=False, pad_token_id=0)
-    with torch.inference_mode():
-        model.generate(ids, max_new_tokens=1, min_new_tokens=1, **arguments)
-        first_token_s = time.perf_counter() - start
-        model.generate(ids, max_new_tokens=8, **arguments)
-        begin = time.perf_counter()
-        out = model.generate(ids, max_new_tokens=options.tokens, min_new_tokens=options.tokens, **arguments)
-        elapsed = time.perf_counter() - begin
-    print(json.dumps({"tokens_per_s": out[:, ids.shape[1]:].numel() / elapsed,
-                      "ids": out[:, ids.shape[1]:].tolist(), "first_token_s": first_token_s,
-                      "max_memory_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024}))
-
-
-def run_peer(options, folder, prompts_file, precision):
-    out = subprocess.run([sys.executable, __file__, "--peer", "--folder", folder, "--prompts", prompts_file,
-                          "--precision", precision, "--tokens", str(options.tokens)],
-                         check=True, capture_output=True, text=True)
-    return json.loads(out.stdout.splitlines()[-1])
-
-
-def run_ours(options, folder, prompts, precision, batch):
-    summary = os.path.join(options.scratch, "summary.json")
+    if options.compile:
+        model.forward = torch.compile(model.forward, mode=options.compile)
+        arguments["cache_implementation"] = "static"
+    first_unix_s = None
 
     def generate(tokens):
-        lines = "".join(json.dumps({"prompt": text}) + "\n" for text, _ in prompts)
-        start = time.perf_counter()
-        out = subprocess.run(["generate", "--quiet", "--checkpoint", folder, "--batch", str(batch),
-                              "--max-tokens", str(tokens), "--mixed-precision",
-                              "bf16" if precision == "bf16" else "no", "--summary", summary],
-                             check=True, capture_output=True, text=True, input=lines)
-        return [json.loads(line) for line in out.stdout.splitlines()], time.perf_counter() - start
+        with torch.inference_mode():
+            return model.generate(ids, max_new_tokens=tokens, min_new_tokens=tokens, **arguments)[:, ids.shape[1]:]
 
-    first_token_s = generate(1)[1]
-    samples, _ = generate(options.tokens)
-    counts = json.load(open(summary))
-    return {"tokens_per_s": counts["tokens_per_s"], "ids": [sample["ids"] for sample in samples],
-            "first_token_s": first_token_s, "max_memory_bytes": counts["max_memory_bytes"]}
+    def work(tokens):
+        nonlocal first_unix_s
+        _, first = protocol.timed(lambda: generate(1))
+        first_unix_s = first_unix_s or time.time()
+        out, took = protocol.timed(lambda: generate(tokens + 1))
+        share = min(one["cpu_s"] / one["wall_s"] for one in (first, took))
+        return {"work": tokens * len(ids), **{name: took[name] - first[name] for name in took}, "cpu_share": share, "ids": out.tolist(),
+                "first_token_unix_s": first_unix_s, "max_memory_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024}
+
+    protocol.serve(work)
+
+
+def run_ours(options, folder, prompts, precision, threads):
+    summary = os.path.join(options.scratch, "summary.json")
+    lines = "".join(json.dumps({"prompt": text}) + "\n" for text, _ in prompts)
+
+    def generate(tokens):
+        return protocol.run_command(["generate", "--quiet", "--checkpoint", folder, "--batch", len(prompts), "--max-tokens", tokens,
+                                     "--threads", threads, "--mixed-precision", "bf16" if precision == "bf16" else "no", "--summary",
+                                     summary], stdin=lines)
+
+    first, whole = generate(1), generate(options.tokens + 1)
+    return whole.sample(options.tokens * len(prompts), first, first_token_s=first.wall_s,
+                        ids=[json.loads(line)["ids"] for line in whole.stdout.splitlines()])
 
 
 def bandwidth_bytes_per_s():
@@ -99,72 +101,98 @@ def bandwidth_bytes_per_s():
     return max(m["best"] for m in json.loads(out.stdout)["measured"] if m["what"] == "memory_read")
 
 
+def compare(options, record, folder, all_prompts, precision, batch, threads):
+    prompts, workers, first_token_s, contestants = all_prompts[:batch], [], {}, []
+    prompts_file = os.path.join(options.scratch, f"prompts-{batch}.json")
+    with open(prompts_file, "w") as file:
+        json.dump([ids for _, ids in prompts], file)
+    contestants.append(Contestant("generate", lambda: run_ours(options, folder, prompts, precision, threads)))
+    for name, mode in protocol.torch_modes(options).items():
+        worker = Worker([sys.executable, __file__, "--peer", "--folder", folder, "--prompts", prompts_file, "--precision", precision,
+                         "--peer-threads", threads, *(["--compile", mode] if mode else []), "unused"])
+        workers.append(worker)
+
+        def warm(worker=worker, name=name):
+            told = worker.ask(tokens=options.tokens)
+            first_token_s[f"transformers, {name}"] = told["first_token_unix_s"] - worker.started_unix_s
+
+        contestants.append(Contestant(f"transformers, {name}", lambda worker=worker: worker.sample(tokens=options.tokens),
+                                      peer="transformers", prepare=warm))
+    name = f"{precision}, batch {batch}, threads {threads}"
+    try:
+        results = record.run(Comparison(name, "tokens", contestants, threads=threads, settings={"tokens": options.tokens},
+                                        **protocol.how(options)))
+    finally:
+        for worker in workers:
+            worker.close()
+    if first_token_s:
+        record.extra.setdefault("first_token_s", {})[name] = first_token_s
+    for one in results.state["tries"]:  # one of each is enough to compare
+        for of_contestant in one["samples"].values():
+            if one is not results.rounds[0]:
+                of_contestant[""].pop("ids", None)
+    record.write()
+
+
 def same_prefix(first, second):
     equal = [next((i for i, (a, b) in enumerate(zip(x, y)) if a != b), len(x)) for x, y in zip(first, second)]
     return min(equal), sum(n == len(x) for n, x in zip(equal, first))
 
 
+def extra_text(record):
+    """Markdown of memory, start, tokens and the ceiling."""
+    bandwidth = record.extra.get("bandwidth_bytes_per_s")
+    lines = ["", "## Memory, start, tokens", "",
+             f"The ceiling is the time to read all weights but the embedding, {WEIGHTS_A_STEP / 1e6:.1f} M, once a step at the "
+             f"{bandwidth / 1e9:.1f} GB/s that gpu-probe reached with all processors.", "",
+             "| | contestant | peak memory MB | first token after, s | of the ceiling | same tokens as generate |", "|---|---|---:|---:|---:|---|"]
+    for state in record.states:
+        results, threads = protocol.Results(state), state["settings"]["threads"]
+        precision, batch = state["name"].split(", ")[0], int(state["name"].split(", ")[1].split(" ")[1])
+        ceiling = batch * bandwidth / (WEIGHTS_A_STEP * (2 if precision == "bf16" else 4))
+        for name in results.contestants(""):
+            samples = list(results.samples(name, "").values())
+            first = (statistics.median(sample["first_token_s"] for sample in samples) if name == "generate" else
+                     record.extra.get("first_token_s", {}).get(state["name"], {}).get(name))
+            share = statistics.median(sample["work"] / max(sample["wall_s"], protocol.LEAST_TIME_S) for sample in samples) / ceiling
+            shortest, whole = same_prefix(next(iter(results.samples("generate", "").values()))["ids"], samples[0]["ids"])
+            lines.append(f"| {state['name']} | {name} | {max(sample['max_memory_bytes'] for sample in samples) / 1e6:.0f} | "
+                         f"{'' if first is None else f'{first:.2f}'} | {f'{share:.0%}' if threads == os.cpu_count() else ''} | "
+                         f"{whole} of {batch} whole, the first {shortest} of all |")
+    return "\n".join(lines) + "\n"
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--scratch")
-    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--threads", default="1")
     parser.add_argument("--batches", default="1,8")
     parser.add_argument("--precisions", default="fp32,bf16")
-    parser.add_argument("--tokens", type=int, default=128)
+    parser.add_argument("--tokens", type=int, default=64)
     parser.add_argument("--peer", action="store_true", help=argparse.SUPPRESS)
-    parser.add_argument("--folder", help=argparse.SUPPRESS)
-    parser.add_argument("--prompts", help=argparse.SUPPRESS)
-    parser.add_argument("--precision", help=argparse.SUPPRESS)
-    parser.add_argument("out", nargs="?")
+    for name in ("--folder", "--prompts", "--precision", "--compile"):
+        parser.add_argument(name, help=argparse.SUPPRESS)
+    parser.add_argument("--peer-threads", type=int, help=argparse.SUPPRESS)
+    protocol.add_options(parser)
+    parser.add_argument("out")
     options = parser.parse_args()
     if options.peer:
         return peer(options)
     data = os.environ["TRAINWRIGHT_TEST_DATA"]
     tokenizer = os.path.join(data, "tokenizers", "mistral-v1.model")
     folder = os.path.join(options.scratch, "model")
-    make_model(folder, tokenizer)
+    subprocess.run([sys.executable, "-c", "import sys; sys.path.insert(0, sys.argv[1]); import generate_side_by_side as g; "
+                    "g.make_model(*sys.argv[2:])", os.path.dirname(os.path.abspath(__file__)), folder, tokenizer], check=True)
     all_prompts = make_prompts(tokenizer, os.path.join(data, "text", "tinyshakespeare.txt"), 16)
-    memory = bandwidth_bytes_per_s()
-    load_before = load_average()
-    rows = []
-    for precision in options.precisions.split(","):
-        for batch in (int(b) for b in options.batches.split(",")):
-            prompts = all_prompts[:batch]
-            prompts_file = os.path.join(options.scratch, "prompts.json")
-            json.dump([ids for _, ids in prompts], open(prompts_file, "w"))
-            ours, theirs = [], []
-            for _ in range(options.rounds):
-                ours.append(run_ours(options, folder, prompts, precision, batch))
-                theirs.append(run_peer(options, folder, prompts_file, precision))
-            ceiling = batch * memory / (WEIGHTS_A_STEP * (2 if precision == "bf16" else 4))
-            rows.append((precision, batch, ours, theirs, ceiling))
-    import torch
-    import transformers
-    lines = [f"# Generation beside transformers, {datetime.date.today()}", "",
-             f"{os.cpu_count()} processors, PyTorch {torch.__version__}, transformers {transformers.__version__}; load "
-             f"{load_before:.1f} before and {load_average():.1f} after; {options.rounds} interleaved rounds, medians "
-             f"(lowest to highest). Greedy, prompts of {PROMPT_TOKENS} tokens, {options.tokens} new ones each; Llama "
-             f"{LAYERS}x{WIDTH}, random weights, {WEIGHTS_A_STEP / 1e6:.1f} M of them read a step. Memory bandwidth "
-             f"{memory / 1e9:.1f} GB/s, by gpu-probe just before.", "",
-             "| precision | batch | tokens/s, ours | tokens/s, transformers | ratio | of the ceiling | peak memory, ours / "
-             "theirs | first token after, ours / theirs | same tokens as transformers |",
-             "|---|---|---|---|---|---|---|---|---|"]
-
-    def spread(runs, key, scale=1.0, digits=0):
-        values = sorted(run[key] * scale for run in runs)
-        return f"{statistics.median(values):,.{digits}f} ({values[0]:,.{digits}f} to {values[-1]:,.{digits}f})"
-
-    for precision, batch, ours, theirs, ceiling in rows:
-        ratio = [a["tokens_per_s"] / b["tokens_per_s"] for a, b in zip(ours, theirs)]
-        memory_ratio = statistics.median(a["max_memory_bytes"] / b["max_memory_bytes"] for a, b in zip(ours, theirs))
-        shortest, whole = same_prefix(ours[0]["ids"], theirs[0]["ids"])
-        lines.append(f"| {precision} | {batch} | {spread(ours, 'tokens_per_s')} | {spread(theirs, 'tokens_per_s')} | "
-                     f"{statistics.median(ratio):.2f} | "
-                     f"{statistics.median(run['tokens_per_s'] for run in ours) / ceiling:.0%} | {memory_ratio:.0%} | "
-                     f"{spread(ours, 'first_token_s', 1, 2)} s / {spread(theirs, 'first_token_s', 1, 2)} s | "
-                     f"{whole} of {batch} whole, the first {shortest} of all |")
-    text = "\n".join(lines) + "\n"
-    (open(options.out, "w") if options.out else sys.stdout).write(text)
+    record = protocol.Record(options.out, "Generation beside transformers", "scripts/compare/generate.sh", notes=(
+        f"{version_of('torch')}, {version_of('transformers')}. Greedy, prompts of {PROMPT_TOKENS} tokens, {options.tokens} timed ones "
+        f"each; Llama {LAYERS}x{WIDTH}, random weights. What is timed is said in generate_side_by_side.py."))
+    record.extra.setdefault("bandwidth_bytes_per_s", bandwidth_bytes_per_s())
+    record.after = extra_text
+    for threads in map(int, options.threads.split(",")):
+        for precision in options.precisions.split(","):
+            for batch in map(int, options.batches.split(",")):
+                compare(options, record, folder, all_prompts, precision, batch, threads)
 
 
 if __name__ == "__main__":

@@ -1,20 +1,20 @@
-"""The runs of grit_speed.sh."""
+"""The runs of grit_speed.sh, by the protocol of protocol.py.
+
+`train` starts anew in each round; its peers stay alive and take the same steps again. Work is useful tokens: those of texts.
+"""
 import argparse
-import datetime
-import functools
 import json
-import os
 import pathlib
 import shutil
 import sys
-import time
 
 import grit_data
 import grit_order
 import grit_speed_report
+import protocol
 from grit_speed_report import UNTIMED_STEPS
-from run_results import RunResults
-from train_runs import figures_of, processor, records_of, run, version_of
+from protocol import Comparison, Contestant, Worker
+from train_runs import figures_of, records_of, run, version_of
 
 HERE = pathlib.Path(__file__).resolve().parent
 SHAPE = {"architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_act": "silu", "vocab_size": 258,
@@ -37,8 +37,9 @@ LENGTHS = {
               "limits": {"query": 64, "passage": 256}},
 }
 # Each with the options of torch_grit_loop.py; train has none.
-CONTESTANTS = {"train": None, "eager": [], "compiled": ["--compile"], "eager-sorted": ["--sorted"],
-               "compiled-sorted": ["--compile", "--sorted"], "sentence-transformers": ["--loop", "st"]}
+CONTESTANTS = {"train": None, "sentence-transformers": ["--loop", "st"],
+               **{name + order: [*(["--compile", mode] if mode else []), *flags] for name, mode in protocol.TORCH_MODES.items()
+                  for order, flags in (("", []), ("-sorted", ["--sorted"]))}}
 PACKAGES = ("torch", "transformers", "sentence-transformers")
 
 
@@ -48,14 +49,14 @@ class Contest:
     def __init__(self, options, model, lengths, precision):
         self.options = options
         self.settings = {"model": model, "lengths": lengths, "precision": precision, "attention": options.attention,
-                         **{name: getattr(options, name) or default for name, default in DEFAULTS[model].items()},
-                         "threads": options.threads}
+                         **{name: getattr(options, name) or default for name, default in DEFAULTS[model].items()}}
+        self.threads = options.threads
         self.limits = LENGTHS[lengths]["limits"]
         self.folder = None
 
     @property
     def name(self):
-        return ", ".join(self.settings[key] for key in ("model", "lengths", "precision"))
+        return ", ".join(self.settings[key] for key in ("model", "lengths", "precision")) + f", threads {self.threads}"
 
     def contestants(self):
         """Of those asked for; of equal lengths the order says nothing."""
@@ -65,7 +66,7 @@ class Contest:
     def prepare(self):
         """Makes the shards, the first weights, and the records in the order in which train takes them."""
         settings = self.settings
-        self.folder = pathlib.Path(self.options.scratch) / self.name.replace(", ", "-")
+        self.folder = pathlib.Path(self.options.scratch) / self.name.replace(", ", "-").replace(" ", "-")
         self.folder.mkdir()
         count = settings["batch"] * settings["accum"] * settings["steps"]
         records = list(grit_data.contrastive_records(count, 1, instructed=False, **LENGTHS[settings["lengths"]]["words"]))
@@ -82,7 +83,7 @@ class Contest:
     def train(self, name, *more):
         settings = self.settings
         run("train", "--quiet", "--objective", "grit", "--mode", "embedding", "--data", self.folder / "shards",
-            "--batch", settings["batch"], "--accum", settings["accum"], "--threads", settings["threads"],
+            "--batch", settings["batch"], "--accum", settings["accum"], "--threads", self.threads,
             "--seed", 1, "--save-every", 0, "--log-every", 1, "--schedule", "constant", "--warmup", 0, "--weight-decay", "0.01",
             "--beta1", "0.9", "--beta2", "0.95", "--clip", 1, "--group-size", 2, "--temperature", "0.02",
             "--query-max-len", self.limits["query"], "--passage-max-len", self.limits["passage"],
@@ -94,35 +95,44 @@ class Contest:
         self.train("run", "--init", self.folder / "initial/latest", "--steps", self.settings["steps"], "--lr", "1e-4")
         records = records_of(self.folder / "run")
         shutil.rmtree(self.folder / "run")
-        padded = [record.get("tokens_if_padded", record["tokens"]) for record in records if record["type"] == "step"]
-        return figures_of(records) | {"padded_tokens": padded}
+        return protocol.timed_steps(figures_of(records), UNTIMED_STEPS)
 
-    def torch(self, flags):
+    def worker(self, flags):
         settings = self.settings
         if "--compile" in flags and settings["lengths"] == "equal":
             flags = [*flags, "--few-shapes"]
-        out = run(sys.executable, HERE / "torch_grit_loop.py", "--init", self.folder / "initial/latest",
-                  "--records", self.folder / "records.jsonl", "--steps", settings["steps"], "--batch", settings["batch"],
-                  "--accum", settings["accum"], "--threads", settings["threads"], "--attention", settings["attention"],
-                  "--precision", settings["precision"], "--query-max-len", self.limits["query"],
-                  "--passage-max-len", self.limits["passage"], *flags)
-        return json.loads(out.splitlines()[-1])
+        return Worker([sys.executable, HERE / "torch_grit_loop.py", "--init", self.folder / "initial/latest",
+                       "--records", self.folder / "records.jsonl", "--batch", settings["batch"], "--accum", settings["accum"],
+                       "--threads", self.threads, "--attention", settings["attention"], "--precision", settings["precision"],
+                       "--query-max-len", self.limits["query"], "--passage-max-len", self.limits["passage"], *flags])
 
-    def measure(self, contestant, number):
-        """One run, with what was so around it."""
-        if self.folder is None:
-            self.prepare()
-        started, begin, load = datetime.datetime.now().isoformat(timespec="seconds"), time.monotonic(), os.getloadavg()[0]
-        result = self.ours() if contestant == "train" else self.torch(CONTESTANTS[contestant])
-        return {"settings": self.settings, "contestant": contestant, "round": number, "started": started,
-                "process_s": time.monotonic() - begin, "load": [load, os.getloadavg()[0]],
-                "processor": f"{os.cpu_count()} processors of an {processor()}", "versions": list(map(version_of, PACKAGES)),
-                **result}
+    def compare(self, record):
+        """Runs all rounds; returns what differs of the first steps."""
+        self.prepare()
+        steps, first_steps, contestants, workers = self.settings["steps"], {}, [], []
+        for name in self.contestants():
+            if name == "train":
+                contestants.insert(0, Contestant(grit_speed_report.NAMES["train"], self.ours))
+                continue
+            worker = self.worker(CONTESTANTS[name])
+            workers.append(worker)
 
+            def warm(worker=worker, name=name):
+                first_steps[name] = worker.ask(first=0, steps=UNTIMED_STEPS)
+                if CONTESTANTS[name] != []:  # the shapes of the other steps are compiled before a round, too
+                    worker.ask(first=UNTIMED_STEPS, steps=steps - UNTIMED_STEPS)
 
-def write_report(out, plain_ratios, runs):
-    """OUT.md."""
-    pathlib.Path(f"{out}.md").write_text(grit_speed_report.report(runs, plain_ratios))
+            contestants.append(Contestant(grit_speed_report.NAMES[name], lambda worker=worker: worker.sample(
+                first=UNTIMED_STEPS, steps=steps - UNTIMED_STEPS), peer=grit_speed_report.PEERS[name], prepare=warm))
+        try:
+            results = record.run(Comparison(self.name, "useful tokens", contestants, threads=self.threads, settings=self.settings,
+                                            **protocol.how(self.options)))
+        finally:
+            for worker in workers:
+                worker.close()
+        if first_steps:
+            record.extra.setdefault("first_losses", {})[self.name] = {name: told["losses_nats"][0] for name, told in first_steps.items()}
+        return results
 
 
 def ratios_in(text):
@@ -136,17 +146,17 @@ def ratios_in(text):
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--scratch", required=True)
-    parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--steps", type=int)
     parser.add_argument("--batch", type=int)
     parser.add_argument("--accum", type=int)
-    parser.add_argument("--threads", type=int, default=os.cpu_count())
+    parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--models", default=",".join(MODELS))
     parser.add_argument("--lengths", default=",".join(LENGTHS))
     parser.add_argument("--precisions", default="fp32,bf16")
     parser.add_argument("--contestants", default=",".join(CONTESTANTS))
     parser.add_argument("--attention", choices=["bb", "cc"], default="bb")
     parser.add_argument("--plain-ratio", type=ratios_in, default={})
+    protocol.add_options(parser)
     parser.add_argument("out")
     options = parser.parse_args()
     if options.steps is not None and options.steps <= UNTIMED_STEPS:
@@ -156,18 +166,13 @@ def main():
             parser.error(f"unknown {', '.join(unknown)}: one of {', '.join(known)}")
     contests = [Contest(options, model, lengths, precision) for model in options.models.split(",")
                 for lengths in options.lengths.split(",") for precision in options.precisions.split(",")]
-    results = RunResults(options.out, functools.partial(write_report, options.out, options.plain_ratio))
-    for number in range(1, options.rounds + 1):
-        for contest in contests:
-            for contestant in contest.contestants()[::1 if number % 2 else -1]:
-                if results.has(contest.settings, contestant, number):
-                    continue
-                results.add(contest.measure(contestant, number))
-                print(f"{contest.name}, round {number}: {grit_speed_report.line_of(results.runs[-1])}", file=sys.stderr,
-                      flush=True)
-    if results.runs:
-        results.write_report(results.runs)  # where none was added, too: the goal may be another one
-    failures = [line for runs in grit_speed_report.contests_of(results.runs) for line in runs.differences()]
+    record = protocol.Record(options.out, "Training embeddings beside PyTorch and sentence-transformers", "scripts/compare/grit_speed.sh",
+                             notes=f"{', '.join(map(version_of, PACKAGES))}. {grit_speed_report.NOTES}")
+    record.after = lambda written: grit_speed_report.text(written, options.plain_ratio)
+    for contest in contests:
+        contest.compare(record)
+        record.write()
+    failures = grit_speed_report.differences(record)
     for line in failures:
         print(line, file=sys.stderr)
     return 1 if failures else 0

@@ -6,8 +6,8 @@ usage: hf_trainer.py --init CHECKPOINT --plan PLAN.json --train CHUNKS.jsonl --e
 
 Same start, tokens, order, schedule and optimiser as the run that the plan comes from. Every sample must be one span of
 one document, so that both sides compute the same attention. Before it, evaluates the same weights on the chunks of
---evaluation. Prints one JSON object: the loss and time of each step, the evaluation's loss and
-time. Needs torch, transformers, accelerate.
+--evaluation. Prints one JSON object: the loss, and wall and CPU time, of each step, the evaluation's loss and
+times. Needs torch, transformers, accelerate.
 """
 import time
 
@@ -26,6 +26,7 @@ import transformers  # noqa: E402
 
 imported_unix_s = time.time()
 
+import protocol  # noqa: E402
 import sample_order  # noqa: E402
 from pytorch_loop import adamw, learning_rate  # noqa: E402
 
@@ -46,15 +47,16 @@ class Samples(torch.utils.data.Dataset):
 
 class Clock(transformers.TrainerCallback):
     def __init__(self):
-        self.begin, self.first_unix_s, self.step_times_s, self.losses_nats = None, None, [], []
+        self.begin, self.first_unix_s, self.step_times_s, self.cpu_times_s, self.losses_nats = None, None, [], [], []
 
     def on_step_begin(self, args, state, control, **kwargs):
         self.first_unix_s = self.first_unix_s or time.time()
-        self.begin = self.begin or time.monotonic()
+        self.begin = self.begin or (time.monotonic(), time.process_time())
 
     def on_step_end(self, args, state, control, **kwargs):
-        now = time.monotonic()
-        self.step_times_s.append(now - self.begin)
+        now = time.monotonic(), time.process_time()
+        self.step_times_s.append(now[0] - self.begin[0])
+        self.cpu_times_s.append(now[1] - self.begin[1])
         self.begin = now
 
     def on_log(self, args, state, control, logs=None, **kwargs):
@@ -94,14 +96,13 @@ def main():
         trainer = transformers.Trainer(model=model, args=arguments, train_dataset=training,
                                        optimizers=(optimizer, schedule), callbacks=[clock])
         before = trainer.evaluate(held)
-        begin = time.monotonic()
-        trainer.evaluate(held)
-        evaluation_time_s = time.monotonic() - begin
+        _, evaluation = protocol.timed(lambda: trainer.evaluate(held))
         trainer.train()
     print(json.dumps({
-        "losses_nats": clock.losses_nats, "step_times_s": clock.step_times_s,
+        "losses_nats": clock.losses_nats, "step_times_s": clock.step_times_s, "cpu_times_s": clock.cpu_times_s,
+        "tokens": plan["batch"] * plan["accum"] * length,
         "imported_unix_s": imported_unix_s, "first_micro_batch_unix_s": clock.first_unix_s,
-        "evaluation_loss_nats": before["eval_loss"], "evaluation_time_s": evaluation_time_s,
+        "evaluation_loss_nats": before["eval_loss"], "evaluation": evaluation,
         "evaluation_tokens": len(held) * length,
         "max_memory_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024}))
 

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 """Reads the same tokens in shuffled order with several loaders; writes OUT.json and OUT.md.
 
-usage: loader_side_by_side.py --work DIR --loader-speed PROGRAM --out OUT [--rounds N] [--tokens N]
+usage: loader_side_by_side.py --work DIR --loader-speed PROGRAM [--rounds N] [--cpus LIST] [--tokens N] OUT
 
 DIR holds shards-2048/ and shards-32768/ (pack --mode concat) and chunks.jsonl, the first as pack --cat prints them. A
-contestant runs in a process of its own on files in the page cache, reads the data once uncounted (MDS with zstd unpacks
-its files then), and then the given number of tokens. CPU seconds are those of the whole process, user and system, all
+contestant runs in a process of its own, by the protocol of protocol.py, on files in the page cache, reads the data once
+uncounted (MDS with zstd unpacks its files then), and then the given number of tokens. CPU seconds are those of the whole process, user and system, all
 threads, while it reads; imports, opening and writing the data are apart.
 
 trainwright makes micro-batches of 8 samples of up to 2048 tokens: tokens, positions and labels as int64, cut at document
@@ -15,7 +15,6 @@ description, makes x and y of 8 x 2048 int64 at random offsets. MDS and litData 
 this use of them never calls; those that are missing are replaced by empty stand-ins.
 """
 import argparse
-import datetime
 import importlib.abc
 import importlib.machinery
 import importlib.metadata
@@ -23,14 +22,20 @@ import importlib.util
 import json
 import os
 import pathlib
-import platform
-import statistics
-import subprocess
 import sys
-import time
 import types
 
+import protocol
+from protocol import Comparison, Contestant, Sample
+from train_runs import version_of
+
 LENGTH, BATCH = 2048, 8
+LONGEST_S = 300
+# Shards, workers, blocks, MiB of cache.
+OURS = {"trainwright, chunks of 32,768 (pack's default)": ("shards-32768", 1, 1, 0),
+        "trainwright, chunks of 2,048, --shuffle-block 16": ("shards-2048", 1, 16, 0),
+        "trainwright, chunks of 2,048, --data-cache 64MiB": ("shards-2048", 1, 1, 64),
+        "trainwright, chunks of 2,048, nothing kept": ("shards-2048", 1, 1, 0)}
 PEERS = ["MDS raw", "MDS zstd:3, xxh64", "litData raw", "nanoGPT get_batch"]
 
 
@@ -150,83 +155,41 @@ def run_peer(name, work, tokens):
             done += next(samples)
         return done
     read(min(tokens, read_tokens(work).size))
-    cpu, wall = time.process_time(), time.perf_counter()
-    done = read(tokens)
-    print(json.dumps({"tokens": done, "cpu_s": time.process_time() - cpu, "wall_s": time.perf_counter() - wall}), flush=True)
+    done, took = protocol.timed(lambda: read(tokens))
+    print(json.dumps({"tokens": done, **took}), flush=True)
     os._exit(0)  # some leave threads and shared memory to wait for
 
 
-def measure(command):
-    result = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=300, check=False,
-                            env=dict(os.environ, OMP_NUM_THREADS="1", PYTHONDONTWRITEBYTECODE="1"))
-    if result.returncode != 0 or not result.stdout.strip():
-        return {"error": (result.stderr.strip().splitlines() or ["no output"])[-1]}
-    return json.loads(result.stdout.strip().splitlines()[-1])
-
-
-def version(package):
-    try:
-        return importlib.metadata.version(package)
-    except importlib.metadata.PackageNotFoundError:
-        return None
+def contestant(name, command, peer=None):
+    def measure():
+        environment = dict(os.environ, OMP_NUM_THREADS="1", PYTHONDONTWRITEBYTECODE="1")
+        told = json.loads(protocol.run_command(command, environment=environment, timeout_s=LONGEST_S).stdout.splitlines()[-1])
+        return Sample.of(told["tokens"] / 1e6, told)
+    return Contestant(name, measure, peer)
 
 
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--work", type=pathlib.Path, required=True)
     parser.add_argument("--loader-speed")
-    parser.add_argument("--out")
-    parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--tokens", type=int, default=20_000_000)
     parser.add_argument("--peer")
+    protocol.add_options(parser)
+    parser.add_argument("out", nargs="?")
     options = parser.parse_args()
     if options.peer:
         run_peer(options.peer, options.work, options.tokens)
-    # Shards, workers, blocks, MiB of cache.
-    ours = {"trainwright, chunks of 32,768 (pack's default)": ("shards-32768", 1, 1, 0),
-            "trainwright, chunks of 2,048, --shuffle-block 16": ("shards-2048", 1, 16, 0),
-            "trainwright, chunks of 2,048, --data-cache 64MiB": ("shards-2048", 1, 1, 64),
-            "trainwright, chunks of 2,048, nothing kept": ("shards-2048", 1, 1, 0)}
-    commands = {name: [options.loader_speed, str(options.work / shards), str(LENGTH), str(BATCH), str(options.tokens),
-                       *map(str, numbers)] for name, (shards, *numbers) in ours.items()}
-    for name in PEERS:
-        commands[name] = [sys.executable, __file__, "--work", str(options.work), "--tokens", str(options.tokens),
-                          "--peer", name]
+    contestants = [contestant(name, [options.loader_speed, options.work / shards, LENGTH, BATCH, options.tokens, *numbers],
+                               "trainwright") for name, (shards, *numbers) in OURS.items()]
+    contestants += [contestant(name, [sys.executable, __file__, "--work", options.work, "--tokens", options.tokens, "--peer", name])
+                    for name in PEERS]
     read_tokens(options.work)
-    runs, loads = {name: [] for name in commands}, []
-    for _ in range(options.rounds):
-        for name, command in commands.items():
-            loads.append(os.getloadavg()[0])
-            runs[name].append(measure(command))
-    rows = []
-    for name, results in runs.items():
-        good = [run for run in results if "error" not in run]
-        row = {"name": name, "runs": results}
-        if good:
-            rates = [run["tokens"] / run["cpu_s"] / 1e6 for run in good]
-            row.update(best=max(rates), median=statistics.median(rates),
-                       median_wall=statistics.median(run["tokens"] / run["wall_s"] / 1e6 for run in good))
-        rows.append(row)
-    date = datetime.date.today().isoformat()
-    report = {"date": date, "machine": platform.machine(), "processors": os.cpu_count(), "rounds": options.rounds,
-              "tokens": options.tokens, "load": [min(loads), max(loads)],
-              "versions": {package: version(package) for package in ("mosaicml-streaming", "litdata", "torch", "numpy")},
-              "loaders": rows}
-    pathlib.Path(options.out + ".json").write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
-    versions = ", ".join(f"{package} {number}" for package, number in report["versions"].items())
-    lines = [f"# Loaders side by side, {date}", "",
-             f"{os.cpu_count()} processors, 1-minute load {min(loads):.1f} to {max(loads):.1f}, {options.rounds} interleaved "
-             f"rounds, {options.tokens / 1e6:.0f} million tokens each, made by `scripts/compare/loader.sh`: the English sample, "
-             f"Mistral v1, samples of {LENGTH} tokens in shuffled order. {versions}. What is timed is said in "
-             "loader_side_by_side.py.", "",
-             "| loader | Mtok a CPU second, best | median | Mtok/s of wall time, median |", "|---|---:|---:|---:|"]
-    for row in rows:
-        if "best" in row:
-            lines.append(f"| {row['name']} | {row['best']:.1f} | {row['median']:.1f} | {row['median_wall']:.1f} |")
-        else:
-            lines.append(f"| {row['name']} | failed: {row['runs'][0]['error']} | | |")
-    pathlib.Path(options.out + ".md").write_text("\n".join(lines) + "\n", encoding="utf-8")
-    print("\n".join(lines))
+    versions = ", ".join(map(version_of, ("mosaicml-streaming", "litdata", "torch", "numpy")))
+    record = protocol.Record(options.out, "Loaders side by side", "scripts/compare/loader.sh", notes=(
+        f"The English sample, Mistral v1, samples of {LENGTH} tokens in shuffled order. {versions}. What is timed is said in "
+        "loader_side_by_side.py."))
+    record.run(Comparison("loaders", "million tokens", contestants, **protocol.how(options),
+                          settings={"tokens": options.tokens}))
 
 
 if __name__ == "__main__":

@@ -1,28 +1,29 @@
 #!/usr/bin/env python3
 """The two sides of lora.sh.
 
-usage: lora.py side-by-side --scratch DIR [--rank R] [--steps N] [--rounds N] [--runs LIST] [OUT.md]
+usage: lora.py side-by-side --scratch DIR [--rank R] [--steps N] [--rounds N] [--cpus LIST] [--threads LIST] [--runs LIST]
+                            [--modes LIST] OUT
        lora.py base DIR
-       lora.py peft --base DIR --adapter DIR --plan PLAN.json --train CHUNKS.jsonl --steps N [--nf4]
+       lora.py peft --base DIR --adapter DIR --plan PLAN.json --train CHUNKS.jsonl [--nf4] [--compile MODE] [--threads N]
 
-side-by-side trains with both and prints the table; base makes the model; peft trains one adapter with peft and prints a JSON
-object of its losses and times. With --nf4 the base's linear layers hold what bitsandbytes makes of them by nf4 with
+side-by-side trains with both, by the protocol of protocol.py; base makes the model; peft trains one adapter with peft, as many steps as
+each line of its standard input asks for, and reports their losses and times. `train` starts anew in each round; peft's side stays
+alive. With --nf4 the base's linear layers hold what bitsandbytes makes of them by nf4 with
 double quantisation, read back: the maths of QLoRA without its kernels, which a CPU lacks.
 """
 import argparse
-import datetime
-import importlib.metadata
 import itertools
 import json
 import os
 import pathlib
 import resource
-import statistics
 import subprocess
 import sys
-import time
 
+import protocol
 import sample_order
+from protocol import Comparison, Contestant, Worker
+from train_runs import figures_of, records_of, version_of
 
 UNTIMED_STEPS = 2
 RUNS = ("fp32", "bf16", "fp32-nf4", "bf16-nf4")
@@ -35,7 +36,7 @@ def peft_side(options):
     from torch.nn import functional as F
     from transformers import AutoModelForCausalLM
 
-    torch.set_num_threads(os.cpu_count())
+    torch.set_num_threads(options.threads)
     plan = json.loads(pathlib.Path(options.plan).read_text())
     dtype = {"fp32": torch.float32, "bf16": torch.bfloat16}[plan["precision"]]
     model = AutoModelForCausalLM.from_pretrained(options.base, dtype=torch.float32)
@@ -54,53 +55,47 @@ def peft_side(options):
                                   weight_decay=plan["weight_decay"], fused=True)
     stream = sample_order.training_samples(sample_order.read_chunks(options.train), plan["sequence_tokens"],
                                            plan["seed"], plan["window_chunks"])
-    losses, times, cpu_times = [], [], []
-    for step in range(options.steps):
+    run, done = torch.compile(model, mode=options.compile) if options.compile else model, itertools.count()
+
+    def step():
         samples = list(itertools.islice(stream, plan["batch"]))
-        begin, cpu_begin = time.monotonic(), time.process_time()
         if any(len(sample) != 1 for sample in samples):
             sys.exit("a sample holds more than one span")
         ids, labels = (torch.tensor([sample[0][part] + [padding] * (plan["sequence_tokens"] - len(sample[0][0]))
                                      for sample in samples])
                        for part, padding in ((0, 0), (1, sample_order.IGNORE)))
         with torch.autocast("cpu", dtype=dtype, enabled=dtype != torch.float32):
-            logits = model(input_ids=ids).logits
+            logits = run(input_ids=ids).logits
             loss = F.cross_entropy(logits.flatten(0, 1), labels.flatten(), ignore_index=sample_order.IGNORE)
         loss.backward()
         torch.nn.utils.clip_grad_norm_(trained, plan["clip"])
+        number = next(done)
         for group in optimizer.param_groups:
-            group["lr"] = learning_rate(plan, step)
+            group["lr"] = learning_rate(plan, number)
         optimizer.step()
         optimizer.zero_grad(set_to_none=True)
-        losses.append(loss.item())
-        times.append(time.monotonic() - begin)
-        cpu_times.append(time.process_time() - cpu_begin)
-    print(json.dumps({"losses_nats": losses, "step_times_s": times, "step_cpu_s": cpu_times,
-                      "trained": sum(parameter.numel() for parameter in trained),
-                      "max_memory_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024}))
+        return loss.item()
+
+    def steps(steps):
+        told = {**protocol.times_of_steps(step, steps), "tokens": plan["batch"] * plan["sequence_tokens"],
+                "parameters": sum(parameter.numel() for parameter in trained),
+                "max_memory_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024}
+        return protocol.whole_of_steps(told)
+
+    protocol.serve(steps)
 
 
-def our_side(scratch, precision, quant, steps, name):
+def our_side(scratch, precision, quant, steps, name, threads):
+    """(what a run reports, its plan)"""
     run = scratch / name
     subprocess.run(["rm", "-rf", run], check=True)
     summary = scratch / (name + ".json")
-    subprocess.run(["train", "-q", "--adapter", scratch / "start/latest", "--init", scratch / "base", "--data",
-                    scratch / "shards", "--steps", str(steps), "--seq", "512", "--batch", "4", "--lr", "0.002", "--quant",
-                    quant, "--mixed-precision", precision, "--threads", str(os.cpu_count()), "--save-every", "0", "--out",
-                    run, "--summary", summary], check=True, stdout=subprocess.DEVNULL)
-    records = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
-    step_records = [record for record in records if record["type"] == "step"]
-    metadata = json.loads((run / "latest/metadata.json").read_text())
-    # cpu_cores is of the time since the record before, so a step's processor time follows from the records' times.
-    clock = [record["time_unix_s"] for record in step_records]
-    cpu = [None] + [record["cpu_cores"] * (now - before)
-                    for record, before, now in zip(step_records[1:], clock, clock[1:], strict=False)]
-    return {"losses_nats": [record["loss_nats"] for record in step_records],
-            "step_times_s": [record["step_time_s"] for record in step_records], "step_cpu_s": cpu,
-            "step_tokens": [record["tokens"] for record in step_records] if "tokens" in step_records[0] else None,
-            "model_flops_per_s": [record["model_flops_per_s"] for record in step_records],
-            "max_memory_bytes": json.loads(summary.read_text())["max_memory_bytes"],
-            "plan": metadata["provenance"]["plan"]}
+    protocol.run_command(["train", "-q", "--adapter", scratch / "start/latest", "--init", scratch / "base", "--data",
+                          scratch / "shards", "--steps", steps, "--seq", 512, "--batch", 4, "--lr", "0.002", "--quant", quant,
+                          "--mixed-precision", precision, "--threads", threads, "--save-every", 0, "--log-every", 1, "--out", run,
+                          "--summary", summary])
+    told = figures_of(records_of(run)) | {"max_memory_bytes": json.loads(summary.read_text())["max_memory_bytes"]}
+    return told, json.loads((run / "latest/metadata.json").read_text())["provenance"]["plan"]
 
 
 def make_base(options):
@@ -122,64 +117,78 @@ def make_start(scratch, rank):
                     scratch / "start"], check=True, stdout=subprocess.DEVNULL)
 
 
-def timed(rounds, key):
-    """The steps of all rounds that are timed."""
-    return [value for one in rounds for value in one[key][UNTIMED_STEPS:]]
+def compare(options, record, scratch, name, threads):
+    precision, nf4 = name.removesuffix("-nf4"), name.endswith("-nf4")
+    flag, quant = "no" if precision == "fp32" else precision, "nf4" if nf4 else "none"
+    # The longest run that peft's steps are of: schedules are alike from the first step on.
+    total = UNTIMED_STEPS + options.steps
+    plan = scratch / (name + "-plan.json")
+    plan.write_text(json.dumps(our_side(scratch, flag, quant, total, name, threads)[1]))
+
+    def train():
+        return protocol.timed_steps(our_side(scratch, flag, quant, total, name, threads)[0], UNTIMED_STEPS)
+
+    contestants, workers, losses = [Contestant("train", train)], [], {}
+    for mode_name, mode in protocol.torch_modes(options).items():
+        worker = Worker([sys.executable, __file__, "peft", "--base", scratch / "base", "--adapter", scratch / "start/latest",
+                         "--plan", plan, "--train", scratch / "chunks.jsonl", "--threads", threads, *(["--nf4"] if nf4 else []),
+                         *(["--compile", mode] if mode else [])])
+        workers.append(worker)
+
+        def warm(worker=worker, mode_name=mode_name):
+            losses[mode_name] = worker.ask(steps=UNTIMED_STEPS)["losses_nats"]
+
+        contestants.append(Contestant(f"peft, {mode_name}", lambda worker=worker: worker.sample(steps=options.steps), peer="peft",
+                                      prepare=warm))
+    try:
+        results = record.run(Comparison(f"{name}, threads {threads}", "tokens", contestants, threads=threads,
+                                        settings={"rank": options.rank, "steps": options.steps}, **protocol.how(options)))
+    finally:
+        for worker in workers:
+            worker.close()
+    first = results.state["tries"][0]["samples"]
+    if losses.get("eager") and "peft, eager" in first:
+        ours = first["train"][""]["losses_nats"]
+        theirs = losses["eager"] + first["peft, eager"][""]["losses_nats"]
+        record.extra.setdefault("losses", {})[results.state["name"]] = {
+            "first": ours[0], "last": ours[-1], "theirs": theirs[-1],
+            "largest difference": max(abs(a - b) for a, b in zip(ours, theirs, strict=True))}
+
+
+def extra_text(record):
+    """Markdown of losses and memory."""
+    lines = ["", "## Losses of the first round, nats", "", "| run | first | train's last | peft's last | largest difference |",
+             "|---|---:|---:|---:|---:|"]
+    for name, told in record.extra.get("losses", {}).items():
+        lines.append(f"| {name} | {told['first']:.5f} | {told['last']:.5f} | {told['theirs']:.5f} | "
+                     f"{told['largest difference']:.2g} |")
+    lines += ["", "## Peak memory, MiB", "", "| run | contestant | MiB | train takes of it |", "|---|---|---:|---:|"]
+    for state in record.states:
+        results = protocol.Results(state)
+        peaks = {name: max(sample["max_memory_bytes"] for sample in results.samples(name, "").values()) / 2**20
+                 for name in results.contestants("")}
+        lines += [f"| {state['name']} | {name} | {peak:.0f} | {peaks['train'] / peak:.0%} |"
+                  for name, peak in peaks.items() if "train" in peaks]
+    return "\n".join(lines) + "\n"
 
 
 def side_by_side(options):
     scratch = pathlib.Path(options.scratch)
-    make_start(scratch, options.rank)
-    tokens, rows, results = 2048, [], {}
     for name in options.runs.split(","):
         if name not in RUNS:
             sys.exit(f"--runs: unknown run {name}, one of {', '.join(RUNS)}")
-        precision, nf4 = name.removesuffix("-nf4"), name.endswith("-nf4")
-        ours, peft, loads = [], [], []
-        for _ in range(options.rounds):
-            loads.append(os.getloadavg()[0])
-            ours.append(our_side(scratch, "no" if precision == "fp32" else precision, "nf4" if nf4 else "none",
-                                 options.steps, name))
-            plan = scratch / (name + "-plan.json")
-            plan.write_text(json.dumps(ours[0]["plan"]))
-            peft.append(json.loads(subprocess.run(
-                [sys.executable, __file__, "peft", "--base", scratch / "base", "--adapter", scratch / "start/latest",
-                 "--plan", plan, "--train", scratch / "chunks.jsonl", "--steps", str(options.steps)] +
-                (["--nf4"] if nf4 else []), check=True, stdout=subprocess.PIPE).stdout))
-        difference = max(abs(a - b)
-                         for a, b in zip(ours[0]["losses_nats"], peft[0]["losses_nats"], strict=True))
-        wall = [statistics.median(timed(side, "step_times_s")) for side in (ours, peft)]
-        best = [min(timed(side, "step_times_s")) for side in (ours, peft)]
-        cpu = [statistics.median(timed(side, "step_cpu_s")) for side in (ours, peft)]
-        memory = [max(one["max_memory_bytes"] for one in side) / 2**20 for side in (ours, peft)]
-        rows.append(f"| {name} | {ours[0]['losses_nats'][0]:.5f} | {ours[0]['losses_nats'][-1]:.5f} | "
-                    f"{peft[0]['losses_nats'][-1]:.5f} | {difference:.2g} | {tokens / wall[0]:.0f} | {tokens / wall[1]:.0f} | "
-                    f"{wall[1] / wall[0]:.2f} | {best[1] / best[0]:.2f} | {tokens / cpu[0]:.0f} | {tokens / cpu[1]:.0f} | "
-                    f"{cpu[1] / cpu[0]:.2f} | {memory[0]:.0f} | {memory[1]:.0f} | {memory[0] / memory[1]:.0%} | "
-                    f"{min(loads):.1f} to {max(loads):.1f} |")
-        results[name] = {"train": ours, "peft": peft, "load_1min": loads}
-        trained = peft[0]["trained"]
-    versions = ", ".join(f"{package} {importlib.metadata.version(package)}"
-                         for package in ("torch", "transformers", "peft", "bitsandbytes"))
-    load = os.environ.get("LOAD", "")
-    report = "\n".join([
-        f"# Adapters beside peft, {datetime.date.today()}", "",
-        f"`scripts/compare/lora.sh --rank {options.rank} --steps {options.steps} --rounds {options.rounds} --runs "
-        f"{options.runs}`; {versions}; {os.cpu_count()} threads.",
-        f"Rank {options.rank} beside all linear layers: {trained:,} trained parameters; a step is 4 samples of 512 tokens.",
-        "Both sides have the same base, first adapter, tokens, order, optimizer and schedule; rounds alternate. Tokens per",
-        f"second are of the median of all rounds' steps after the first {UNTIMED_STEPS}, by the wall and by processor seconds",
-        "of the process; \"best\" is the ratio of the fastest steps. Memory is the peak of the process in MiB; load is the",
-        "machine's over the minute before a round. In bf16 peft computes under autocast. Its nf4 rows train on fp32 weights",
-        "that bitsandbytes quantised and read back, so their memory and time are not those of QLoRA.", load, "",
-        "| run | first loss | train's last | peft's last | largest difference | train tok/s | peft tok/s | ratio | best | "
-        "train tok/CPU s | peft tok/CPU s | ratio | train MiB | peft MiB | share | load |",
-        "|---|" + "---|" * 15, *rows, ""])
-    if options.out:
-        pathlib.Path(options.out).write_text(report)
-        pathlib.Path(options.out).with_suffix(".json").write_text(json.dumps(results, indent=1) + "\n")
-    else:
-        print(report)
+    make_start(scratch, options.rank)
+    versions = ", ".join(map(version_of, ("torch", "transformers", "peft", "bitsandbytes")))
+    record = protocol.Record(options.out, "Adapters beside peft", "scripts/compare/lora.sh", notes=(
+        f"{versions}. Rank {options.rank} beside all linear layers; a step is 4 samples of 512 tokens, a round {options.steps} steps. Both "
+        f"sides have the same base, first adapter, tokens, order, optimizer and schedule; the first {UNTIMED_STEPS} steps are not timed. "
+        "In bf16 peft computes under autocast. Its nf4 rows train on fp32 weights that bitsandbytes quantised and read back, so their "
+        f"memory and time are not those of QLoRA. {os.environ.get('LOAD', '')}"))
+    record.after = extra_text
+    for threads in map(int, options.threads.split(",")):
+        for name in options.runs.split(","):
+            compare(options, record, scratch, name, threads)
+            record.write()
 
 
 def main():
@@ -188,10 +197,11 @@ def main():
     both = commands.add_parser("side-by-side")
     both.add_argument("--scratch", required=True)
     both.add_argument("--rank", type=int, default=16)
-    both.add_argument("--steps", type=int, default=12)
-    both.add_argument("--rounds", type=int, default=2)
+    both.add_argument("--steps", type=int, default=5)
+    both.add_argument("--threads", default="1")
     both.add_argument("--runs", default=",".join(RUNS))
-    both.add_argument("out", nargs="?")
+    protocol.add_options(both)
+    both.add_argument("out")
     both.set_defaults(run=side_by_side)
     base = commands.add_parser("base")
     base.add_argument("out")
@@ -199,8 +209,9 @@ def main():
     peft = commands.add_parser("peft")
     for name in ("--base", "--adapter", "--plan", "--train"):
         peft.add_argument(name, required=True)
-    peft.add_argument("--steps", type=int, required=True)
     peft.add_argument("--nf4", action="store_true")
+    peft.add_argument("--compile")
+    peft.add_argument("--threads", type=int, default=1)
     peft.set_defaults(run=peft_side)
     options = parser.parse_args()
     options.run(options)

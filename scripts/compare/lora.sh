@@ -1,16 +1,20 @@
 #!/usr/bin/env bash
 # Trains the same adapters with `train` and with peft, plain and on NF4 weights: losses, time of a step, memory.
 #
-# usage: scripts/compare/lora.sh [--rank R] [--steps N] [--rounds N] [--runs LIST] [OUT.md]
+# usage: scripts/compare/lora.sh [--rank R] [--steps N] [--rounds N] [--cpus LIST] [--threads LIST] [--runs LIST]
+#                                [--modes LIST] OUT
 #
-#   --rank R     of the adapters, beside all linear layers (default: 16)
-#   --steps N    optimizer steps of a run, of which the first two are not timed (default: 12)
-#   --rounds N   runs of each side, one side after the other in turn (default: 2)
-#   --runs LIST  of fp32,bf16,fp32-nf4,bf16-nf4 (default: all)
-#   OUT.md       where the report goes, with every number beside it in OUT.json (default: standard output)
+#   --rank R        of the adapters, beside all linear layers (default: 16)
+#   --steps N       optimizer steps a round, beside two that are not timed (default: 5)
+#   --rounds N      interleaved repetitions of each side (default: 5, the fewest of which anything is established)
+#   --cpus LIST     processors to be pinned to (default: those with the least to do)
+#   --threads LIST  of both sides (default: 1)
+#   --runs LIST     of fp32,bf16,fp32-nf4,bf16-nf4 (default: all)
+#   --modes LIST    of eager,compiled,max-autotune: PyTorch's contestants (default: all)
+#   OUT             writes OUT.json, from which the same command goes on, and OUT.md
 #
 # The model is a Llama of 6 layers, 384 wide, with a vocabulary of 32,000; a step is 2,048 tokens. Both sides have the
-# same base, the same first adapter, tokens, order, optimizer and schedule, and as many threads as there are processors.
+# same base, the same first adapter, tokens, order, optimizer and schedule, and as many threads.
 # PYTHON names a Python with torch, transformers, peft, bitsandbytes and safetensors; TRAINWRIGHT_TEST_DATA the folder of
 # real data. Tell LOAD what else the machine was doing, for the report. See lora.py.
 set -euo pipefail
@@ -18,6 +22,8 @@ cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 # shellcheck source=scripts/common.sh
 source scripts/common.sh
 
+[[ ${1:-} != -h && ${1:-} != --help ]] || { print_usage; exit; }
+(($# > 0)) || die "OUT is missing" "scripts/compare/lora.sh --help"
 python=${PYTHON:-python3}
 "$python" -c 'import peft, bitsandbytes' 2> /dev/null || die "$python has no peft and bitsandbytes" "PYTHON names another"
 data=${TRAINWRIGHT_TEST_DATA:?the folder with tokenizers/ and bench/}

@@ -10,23 +10,26 @@ The ids are the English sample's with Mistral's tokenizer of 32,000 ids. For a v
 no tokenizer at hand: ids are made from the same text by joining pairs of neighbours into new ids, most frequent pair first,
 with no pair used twice, until there are 131,072 ids. That is one round of BPE over the tokens, not a real tokenizer.
 
-Packing: lengths of the documents of the sample, and 1,000,000 lengths from a lognormal distribution (6, 1.2), for best-fit
-decreasing in windows of 65,536; beside `packer_speed` (C++) a segment tree in Python as TRL has it, and a sorted list with
-bisect.
+Packing, timed by the protocol of protocol.py: lengths of the documents of the sample, and 200,000 lengths from a lognormal
+distribution (6, 1.2), for best-fit decreasing in windows of 65,536; beside `packer_speed` (C++) a segment tree in Python as TRL has it, and a sorted list with bisect.
+
+Threads: what two threads of `pack --level 9` gain over one, divided by what a spin loop gains.
 """
 import argparse
 import bisect
 import ctypes
 import json
 import os
-import statistics
-import struct
 import subprocess
 import tempfile
-import time
 
 import numpy as np
+import protocol
+from protocol import Comparison, Contestant, Sample
 
+PARTS = ("sizes", "packing", "threads")
+# Documents that a round packs at least, the same ones again and again: ours in C++, the others in Python.
+LEAST_DOCUMENTS, LEAST_DOCUMENTS_IN_PYTHON = 5_000_000, 200_000
 FRAME = 32768
 LEVELS = (1, 3, 9, 19)
 
@@ -44,13 +47,12 @@ def compressed_bytes(frames, level):
     context = zstd.ZSTD_createCCtx()
     zstd.ZSTD_CCtx_setParameter(context, 100, level)
     zstd.ZSTD_CCtx_setParameter(context, 201, 1)
-    total, cpu = 0, time.process_time()
+    total = 0
     for frame in frames:
         room = ctypes.create_string_buffer(zstd.ZSTD_compressBound(len(frame)))
         total += zstd.ZSTD_compress2(context, room, len(room), frame, len(frame))
-    cpu = time.process_time() - cpu
     zstd.ZSTD_freeCCtx(context)
-    return total, cpu
+    return total
 
 
 def u16(ids):
@@ -157,7 +159,7 @@ def join_pairs(ids, old_vocab, vocab):
 
 
 def frames_of(tool, folder, source, level, extra, key):
-    """Bits a token and CPU seconds of one run of pack."""
+    """Bits a token of one run of pack."""
     out = os.path.join(folder, "out.tws")
     summary = os.path.join(folder, "summary.json")
     subprocess.run([tool, "-q", "--mode", "concat", "--chunk", str(FRAME), "--threads", "1", "--level", str(level), *extra,
@@ -165,7 +167,7 @@ def frames_of(tool, folder, source, level, extra, key):
     with open(summary) as file:
         said = json.load(file)
     frames_bytes = said["bits_per_token"] * said["tokens"] / 8
-    return {"coding": key, "level": level, "bits_per_token": said["bits_per_token"], "cpu_s": said["cpu_time_s"],
+    return {"coding": key, "level": level, "bits_per_token": said["bits_per_token"],
             "rest_bytes": round(said["size_bytes"] - frames_bytes)}
 
 
@@ -223,122 +225,128 @@ def bisect_bins(lengths, capacity):
     return bins
 
 
-def packing(lengths, name, capacity, window, tool):
+def packing(options, lengths, name, capacity, window):
+    """Our packer and two in Python, on as many documents a second of processor as they can."""
     lengths = [min(int(length), capacity - 1) for length in lengths]
     text = "\n".join(map(str, lengths))
-    ours = json.loads(subprocess.run([tool, str(capacity), str(window), "7"], input=text, text=True, check=True,
-                                     capture_output=True).stdout)
-    rows = [{"data": name, "capacity": capacity, "packer": "trainwright", "ns_per_doc": ours["min_ns"],
-             "median_ns_per_doc": ours["median_ns"], "bins": ours["bins"], "padding": ours["padding"]}]
-    for peer, pack in (("segment tree in Python", segment_tree_bins), ("sorted list and bisect in Python", bisect_bins)):
-        start, bins = time.process_time(), 0
-        for at in range(0, len(lengths), window):
-            bins += pack(lengths[at : at + window], capacity)
-        rows.append({"data": name, "capacity": capacity, "packer": peer,
-                     "ns_per_doc": (time.process_time() - start) * 1e9 / len(lengths), "bins": bins,
-                     "padding": 1 - sum(lengths) / (bins * capacity)})
-    assert len({row["bins"] for row in rows}) == 1, rows
-    return rows
+
+    def told(bins, **more):
+        return {"bins": bins, "padding": 1 - sum(lengths) / (bins * capacity), **more}
+
+    def ours():
+        times = -(-LEAST_DOCUMENTS // len(lengths))
+        found = json.loads(protocol.run_command([options.packer_speed, capacity, window, times], stdin=text).stdout)
+        return Sample.of(len(lengths) * times / 1e6, found, **told(found["bins"]))
+
+    def peer(pack):
+        times = -(-LEAST_DOCUMENTS_IN_PYTHON // len(lengths))
+        bins, took = protocol.timed(lambda: sum(pack(lengths[at:at + window], capacity) for _ in range(times)
+                                                for at in range(0, len(lengths), window)))
+        return Sample.of(len(lengths) * times / 1e6, took, **told(bins // times))
+
+    contestants = [Contestant("trainwright", ours), Contestant("segment tree in Python", lambda: peer(segment_tree_bins)),
+                   Contestant("sorted list and bisect in Python", lambda: peer(bisect_bins))]
+    return Comparison(f"best fit, {name}, chunks of {capacity}", "million documents", contestants,
+                      settings={"documents": len(lengths), "window": window}, **protocol.how(options))
 
 
-def processor():
-    with open("/proc/cpuinfo") as file:
-        return next(line.split(": ")[1].strip() for line in file if line.startswith("model name"))
+def threads(options, pack, stream, folder):
+    megabytes = os.path.getsize(stream) / 1e6
+
+    def measure(count):
+        out = os.path.join(folder, f"{count}.tws")
+        return protocol.run_command([pack, "-q", "-f", "--level", 9, "--threads", count, stream, "-o", out]).sample(megabytes)
+
+    contestants = [Contestant("pack --level 9, 2 threads", lambda: measure(2)),
+                   Contestant("pack --level 9, 1 thread", lambda: measure(1), threads=1)]
+    return Comparison("pack, two threads", "MB of tokens", contestants, threads=2, **protocol.how(options))
 
 
-def main():
-    parser = argparse.ArgumentParser()
-    for option in ("--data", "--bin", "--packer-speed", "--out"):
-        parser.add_argument(option, required=True)
-    args = parser.parse_args()
-    pack, pretokenize = os.path.join(args.bin, "pack"), os.path.join(args.bin, "pretokenize")
-    loads = [os.getloadavg()[0]]
-    result = {"processor": processor(), "cpus": os.cpu_count(), "zstd": zstd.ZSTD_versionString().decode(),
-              "frame_tokens": FRAME, "sizes": {}}
-    with tempfile.TemporaryDirectory() as folder:
-        stream = os.path.join(folder, "english.tokens")
-        subprocess.run([pretokenize, "-q", "--tokenizer", os.path.join(args.data, "tokenizers/mistral-v1.model"), "--format",
-                        "jsonl", os.path.join(args.data, "bench/english-32MB.jsonl.zst"), "-o", stream], check=True)
-        shards = os.path.join(folder, "english.tws")
-        subprocess.run([pack, "-q", "--mode", "concat", "--chunk", str(FRAME), stream, "-o", shards], check=True)
-        ids, lengths = token_ids(pack, shards)
-        large = join_pairs(ids, 32000, 131072)
-        raw = os.path.join(folder, "large.npz")
-        np.savez(raw, input_ids=large)
-        sets = (("mistral-v1, 32,000 ids", ids, 32000, [stream]),
-                ("made up, 131,072 ids", large, 131072, [raw, "--vocab", "131072"]))
-        for name, values, vocab, source in sets:
-            rows = []
-            for key, (numbers, layout) in codings(values, vocab).items():
-                frames = [layout(numbers[at : at + FRAME]) for at in range(0, len(numbers), FRAME)]
-                for level in LEVELS:
-                    size, cpu = compressed_bytes(frames, level)
-                    rows.append({"coding": key, "level": level, "bits_per_token": 8 * size / len(numbers), "cpu_s": cpu})
-            for level in LEVELS:
-                rows.append(frames_of(pack, folder, source, level, [], "pack"))
-                rows.append(frames_of(pack, folder, source, level, ["--remap"], "pack --remap"))
-            result["sizes"][name] = {"tokens": len(values), "rows": rows}
-        loads.append(os.getloadavg()[0])
-        rng = np.random.default_rng(1)
-        synthetic = np.clip(rng.lognormal(6, 1.2, 1_000_000), 1, 32767)
-        result["packing"] = [row for capacity in (2048, 8192, 32768)
-                             for name, data in (("english sample", lengths), ("lognormal(6, 1.2)", synthetic))
-                             for row in packing(data, name, capacity, 65536, args.packer_speed)]
-        result["threads"] = []
-        for threads in (1, 2):
-            walls = []
-            for _ in range(3):
-                start = time.monotonic()
-                subprocess.run([pack, "-q", "--level", "9", "--threads", str(threads), stream, "-o",
-                                os.path.join(folder, f"{threads}.tws")], check=True)
-                walls.append(time.monotonic() - start)
-            result["threads"].append({"threads": threads, "min_s": min(walls), "median_s": statistics.median(walls)})
-        with open(os.path.join(folder, "1.tws"), "rb") as one, open(os.path.join(folder, "2.tws"), "rb") as two:
-            result["threads_give_the_same_bytes"] = one.read() == two.read()
-        loads.append(os.getloadavg()[0])
-    result["load"] = [round(load, 1) for load in loads]
-    with open(args.out + ".json", "w") as file:
-        json.dump(result, file, indent=1)
-        file.write("\n")
-    write_markdown(result, args.out + ".md")
+def sizes_of(options, folder, pack, stream, ids):
+    """{set: its rows of bits a token}"""
+    large = join_pairs(ids, 32000, 131072)
+    raw, sizes = os.path.join(folder, "large.npz"), {}
+    np.savez(raw, input_ids=large)
+    sets = (("mistral-v1, 32,000 ids", ids, 32000, [stream]),
+            ("made up, 131,072 ids", large, 131072, [raw, "--vocab", "131072"]))
+    for name, values, vocab, source in sets:
+        rows = []
+        for key, (numbers, layout) in codings(values, vocab).items():
+            frames = [layout(numbers[at : at + FRAME]) for at in range(0, len(numbers), FRAME)]
+            rows += [{"coding": key, "level": level, "bits_per_token": 8 * compressed_bytes(frames, level) / len(numbers)}
+                     for level in LEVELS]
+        for level in LEVELS:
+            rows.append(frames_of(pack, folder, source, level, [], "pack"))
+            rows.append(frames_of(pack, folder, source, level, ["--remap"], "pack --remap"))
+        sizes[name] = {"tokens": len(values), "rows": rows}
+    return sizes
 
 
-def write_markdown(result, path):
-    lines = [f"# Packing side by side, {time.strftime('%Y-%m-%d')}", "",
-             f"{result['processor']}, {result['cpus']} processors, 1-minute load {min(result['load'])} to "
-             f"{max(result['load'])}, zstd {result['zstd']}, made by `scripts/compare/pack.sh`. What is measured is said in "
-             "pack_side_by_side.py.", ""]
-    for name, part in result["sizes"].items():
-        lines += [f"## Bits a token: {name}, {part['tokens']:,} tokens, frames of {result['frame_tokens']:,}", "",
-                  "| coding | level 1 | level 3 | level 9 | level 19 | CPU s at 3 |", "|---|---:|---:|---:|---:|---:|"]
+def sizes_text(record):
+    lines = []
+    for name, part in record.extra.get("sizes", {}).items():
+        lines += ["", f"## Bits a token: {name}, {part['tokens']:,} tokens, frames of {FRAME:,}", "",
+                  "| coding | level 1 | level 3 | level 9 | level 19 |", "|---|---:|---:|---:|---:|"]
         cells = {}
         for row in part["rows"]:
             cells.setdefault(row["coding"], {})[row["level"]] = row
         for coding, by_level in cells.items():
-            lines.append(f"| {coding} | " + " | ".join(f"{by_level[level]['bits_per_token']:.3f}" for level in LEVELS) +
-                         f" | {by_level[3]['cpu_s']:.2f} |")
+            lines.append(f"| {coding} | " + " | ".join(f"{by_level[level]['bits_per_token']:.3f}" for level in LEVELS) + " |")
         best = [min(by_level[level]["bits_per_token"] for coding, by_level in cells.items() if not coding.startswith("pack"))
                 for level in LEVELS]
         ours = [cells["pack --remap"][level]["bits_per_token"] for level in LEVELS]
         lines += ["", "`pack --remap` against the best of the others at the same level: " +
-                  ", ".join(f"{100 * (o / b - 1):+.1f} %" for o, b in zip(ours, best)) + ". CPU seconds of `pack` are those of "
-                  "the whole tool: reading, packing, compression, hashes. Beside its frames it writes "
+                  ", ".join(f"{100 * (o / b - 1):+.1f} %" for o, b in zip(ours, best)) + ". Beside its frames `pack` writes "
                   f"{cells['pack'][3]['rest_bytes']:,} bytes (header, tokenizer, index), with `--remap` "
-                  f"{cells['pack --remap'][3]['rest_bytes']:,}.", ""]
-    lines += ["## Best-fit packing, windows of 65,536 documents", "",
-              "| lengths | chunk | packer | ns a document | padding |", "|---|---:|---|---:|---:|"]
-    for row in result["packing"]:
-        lines.append(f"| {row['data']} | {row['capacity']} | {row['packer']} | {row['ns_per_doc']:.0f} | "
-                     f"{100 * row['padding']:.4f} % |")
-    one, two = result["threads"]
-    same = "same" if result["threads_give_the_same_bytes"] else "DIFFERENT"
-    lines += ["", "Every packer fills the same number of chunks. Times are the least CPU time of 7 rounds (ours) or of one. "
-              "Padding here is that of windows on their own; `pack` also carries the emptiest chunks into the next window.", "",
-              "## Threads", "",
-              f"`pack --level 9` of the sample: {one['min_s']:.2f} s with one thread, {two['min_s']:.2f} s with two "
-              f"({one['min_s'] / two['min_s']:.2f} times), bytes {same}.", ""]
-    with open(path, "w") as file:
-        file.write("\n".join(lines))
+                  f"{cells['pack --remap'][3]['rest_bytes']:,}."]
+    if "same_bytes" in record.extra:
+        lines += ["", f"Bytes of one and of two threads: {'same' if record.extra['same_bytes'] else 'DIFFERENT'}."]
+    if "bins" in record.extra:
+        lines += ["", "Every packer fills the same number of chunks; left empty: " +
+                  "; ".join(f"{name} {100 * padding:.4f} %" for name, padding in record.extra["bins"].items()) +
+                  ". That is of windows on their own; `pack` also carries the emptiest chunks into the next window."]
+    return "\n".join(lines) + "\n"
+
+
+def compare_packing(options, record, lengths):
+    synthetic = np.clip(np.random.default_rng(1).lognormal(6, 1.2, 200_000), 1, 32767)
+    for capacity in (2048, 8192, 32768):
+        for name, data in (("english sample", lengths), ("lognormal(6, 1.2)", synthetic)):
+            results = record.run(packing(options, data, name, capacity, 65536))
+            found = {(sample["bins"], sample["padding"]) for contestant in results.contestants("")
+                     for sample in results.samples(contestant, "").values()}
+            assert len(found) == 1, found
+            record.extra.setdefault("bins", {})[results.state["name"]] = found.pop()[1]
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    for option in ("--data", "--bin", "--packer-speed"):
+        parser.add_argument(option, required=True)
+    parser.add_argument("--parts", type=lambda text: text.split(","), default=list(PARTS))
+    protocol.add_options(parser)
+    parser.add_argument("out")
+    options = parser.parse_args()
+    pack, pretokenize = os.path.join(options.bin, "pack"), os.path.join(options.bin, "pretokenize")
+    record = protocol.Record(options.out, "Packing side by side", "scripts/compare/pack.sh", notes=(
+        f"zstd {zstd.ZSTD_versionString().decode()}. What is measured is said in pack_side_by_side.py."))
+    record.after = sizes_text
+    with tempfile.TemporaryDirectory() as folder:
+        stream = os.path.join(folder, "english.tokens")
+        subprocess.run([pretokenize, "-q", "--tokenizer", os.path.join(options.data, "tokenizers/mistral-v1.model"), "--format",
+                        "jsonl", os.path.join(options.data, "bench/english-32MB.jsonl.zst"), "-o", stream], check=True)
+        shards = os.path.join(folder, "english.tws")
+        subprocess.run([pack, "-q", "--mode", "concat", "--chunk", str(FRAME), stream, "-o", shards], check=True)
+        ids, lengths = token_ids(pack, shards)
+        if "packing" in options.parts:
+            compare_packing(options, record, lengths)
+        if "threads" in options.parts:
+            record.run(threads(options, pack, stream, folder))
+            with open(os.path.join(folder, "1.tws"), "rb") as one, open(os.path.join(folder, "2.tws"), "rb") as two:
+                record.extra["same_bytes"] = one.read() == two.read()
+        if "sizes" in options.parts and "sizes" not in record.extra:
+            record.extra["sizes"] = sizes_of(options, folder, pack, stream, ids)
+        record.write()
 
 
 if __name__ == "__main__":

@@ -108,9 +108,8 @@ def main():
         if step % 20 == 0 or step + 1 == steps:
             print(f"step {step + 1}/{steps} loss {step_loss:.4f} {tokens / (time.monotonic() - start):.0f} tokens/s",
                   file=sys.stderr, flush=True)
-    train_time_s = time.monotonic() - start
     after, _ = evaluate(model, validation, dtype)
-    print(json.dumps({"precision": precision, "steps": steps, "tokens": tokens, "train_time_s": round(train_time_s, 1),
+    print(json.dumps({"precision": precision, "steps": steps, "tokens": tokens,
                       "validation_labels": labels, "validation_loss_before_nats": before,
                       "validation_loss_nats": after, "torch": torch.__version__}))
 

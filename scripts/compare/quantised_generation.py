@@ -1,25 +1,29 @@
 #!/usr/bin/env python3
 """What `generate --quant` gains and what it costs: perplexity, speed and memory with none, int8 and nf4.
 
-usage: quantised_generation.py [--bin DIR] [--rounds N] [--steps N] [--tokens N] [--cpu N] WORK_FOLDER
+usage: quantised_generation.py [--bin DIR] [--rounds N] [--steps N] [--tokens N] [--cpus LIST] [--batches LIST] WORK_FOLDER OUT
 
   --bin DIR    folder of the tools (default: build/release/bin)
-  --rounds N   interleaved repetitions, whose order turns round each time (default: 3)
+  --rounds N   interleaved repetitions (default: 5, the fewest of which anything is established)
   --steps N    that llama-1m is trained before its perplexity is measured (default: 300)
   --tokens N   that are decoded after the first (default: 64)
-  --cpu N      the processor that generation is pinned to (default: 0)
+  --cpus LIST  the processor that generation is pinned to (default: the one with the least to do)
+  --batches L  sequences at once (default: 1,8)
 
 Perplexity is that of a llama-1m trained on Shakespeare, on the twentieth of the documents that it did not see. Speed is
 that of a Llama 12x768 with random weights and a head of its own, 110 M of them read a step, on one thread: processor
-time of decoding alone, the run of --tokens + 1 less that of one token. What a run leaves is kept in the folder.
-Prints the report.
+time of decoding alone, the run of --tokens + 1 less that of one token, by the protocol of protocol.py. What a run leaves is
+kept in the folder. Writes OUT.json, from which the same command goes on, and OUT.md. Each quantised contestant is compared with
+those in full precision; it is the one that the name of its comparison says.
 """
 import argparse
 import json
 import os
 import pathlib
-import statistics
 import subprocess
+
+import protocol
+from protocol import Comparison, Contestant
 
 SOURCE = pathlib.Path(__file__).resolve().parents[2]
 QUANTS = ["none", "int8", "nf4"]
@@ -59,70 +63,67 @@ def perplexity(options, precision, quant):
     return json.loads(out)
 
 
-def generate(options, precision, quant, batch, tokens):
-    lines = "".join(json.dumps({"prompt": PROMPT + " are" * i}) + "\n" for i in range(batch))
-    run(options, "taskset", "-c", options.cpu, "generate", "-q", "--checkpoint", "wide", "--batch", batch, "--max-tokens",
-        tokens, "--threads", 1, "--mixed-precision", precision, "--quant", quant, "--summary", "summary.json", stdin=lines)
-    return json.loads((options.folder / "summary.json").read_text())
-
-
 def decode(options, precision, quant, batch):
-    """Processor milliseconds of a step, tokens a second by the clock, and the peak of memory."""
-    first = generate(options, precision, quant, batch, 1)
-    whole = generate(options, precision, quant, batch, options.tokens + 1)
-    seconds = whole["cpu_time_s"] - first["cpu_time_s"]
-    steps = whole["steps"] - first["steps"]
-    return {"step_ms": 1e3 * seconds / steps, "tokens_per_s": (whole["tokens"] - first["tokens"]) / seconds,
-            "max_memory_bytes": whole["max_memory_bytes"], "start_s": first["wall_time_s"]}
+    """The Sample of decoding alone."""
+    lines = "".join(json.dumps({"prompt": PROMPT + " are" * i}) + "\n" for i in range(batch))
+
+    def generate(tokens):
+        return protocol.run_command([options.bin / "generate", "-q", "--checkpoint", options.folder / "wide", "--batch", batch,
+                                     "--max-tokens", tokens, "--threads", 1, "--mixed-precision", precision, "--quant", quant],
+                                    stdin=lines)
+
+    first = generate(1)
+    return generate(options.tokens + 1).sample(options.tokens * batch, first, first_token_s=first.wall_s)
 
 
 def name(precision, quant):
     return ("fp32" if precision == "no" else "bf16") + ("" if quant == "none" else " " + quant)
 
 
-def spread(values, digits):
-    values = sorted(values)
-    return f"{statistics.median(values):.{digits}f} ({values[0]:.{digits}f} to {values[-1]:.{digits}f})"
+def comparison_of(options, batch):
+    """int8 in fp32 comes first; of the other quantised ones the ratios are with `own` in a claim."""
+    order = [("no", "int8"), *(one for one in CONTESTANTS if one != ("no", "int8"))]
+    contestants = [Contestant(name(*one), lambda one=one: decode(options, *one, batch),
+                              peer="quantised" if one[1] != "none" else None) for one in order]
+    return Comparison(f"decoding {batch} at once", "tokens", contestants, settings={"tokens": options.tokens},
+                      **protocol.how(options))
 
 
-def report(options, measured, rounds):
-    print(f"llama-1m after {options.steps} steps, {measured[('no', 'none')]['labels']} held-out labels.\n")
-    print("| | perplexity | loss, nats | change of the loss |\n|---|---|---|---|")
-    plain = measured[("no", "none")]["loss_nats"]
-    for contestant in CONTESTANTS:
-        own = measured[contestant]
-        print(f"| {name(*contestant)} | {own['perplexity']:.4f} | {own['loss_nats']:.5f} | {own['loss_nats'] - plain:+.5f} |")
-    for batch in (1, 8):
-        print(f"\nDecoding {batch} at once, one thread, {len(rounds)} rounds: medians (lowest to highest).\n")
-        print("| | tokens of a processor's second | fp32's time over its own | peak memory, MB | start to first token, s |")
-        print("|---|---|---|---|---|")
-        for contestant in CONTESTANTS:
-            own = [r[(batch, *contestant)] for r in rounds]
-            ratio = [r[(batch, "no", "none")]["step_ms"] / r[(batch, *contestant)]["step_ms"] for r in rounds]
-            print(f"| {name(*contestant)} | {spread([o['tokens_per_s'] for o in own], 1)} | {spread(ratio, 2)} | "
-                  f"{statistics.median(o['max_memory_bytes'] for o in own) / 1e6:.0f} | "
-                  f"{statistics.median(o['start_s'] for o in own):.1f} |")
+def extra_text(record):
+    """Markdown of perplexity, and of ratios to full precision."""
+    told = record.extra["perplexity"]
+    plain = told["fp32"]["loss_nats"]
+    lines = ["", f"## Perplexity on {told['fp32']['labels']} held-out labels, llama-1m", "",
+             "| | perplexity | loss, nats | change of the loss |", "|---|---|---|---|"]
+    lines += [f"| {who} | {own['perplexity']:.4f} | {own['loss_nats']:.5f} | {own['loss_nats'] - plain:+.5f} |" for who, own in told.items()]
+    for state in record.states:
+        results = protocol.Results(state)
+        lines += ["", f"## {state['name']}: times as fast as fp32", "", "| | ratio | peak memory, MB |", "|---|---|---|"]
+        for who in results.contestants(""):
+            peak = max(sample["max_memory_bytes"] for sample in results.samples(who, "").values())
+            lines.append(f"| {who} | {protocol.spread(results.ratios('fp32', '', who), 2)} | {peak / 1e6:.0f} |")
+    return "\n".join(lines) + "\n"
 
 
 def main():
     parser = argparse.ArgumentParser(usage=__doc__)
     parser.add_argument("--bin", type=pathlib.Path, default=SOURCE / "build/release/bin")
-    parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--steps", type=int, default=300)
     parser.add_argument("--tokens", type=int, default=64)
-    parser.add_argument("--cpu", type=int, default=0)
+    parser.add_argument("--batches", default="1,8")
+    protocol.add_options(parser)
     parser.add_argument("folder", type=pathlib.Path)
+    parser.add_argument("out")
     options = parser.parse_args()
     options.bin, options.folder = options.bin.resolve(), options.folder.resolve()
     options.folder.mkdir(parents=True, exist_ok=True)
     make_models(options)
-    measured = {contestant: perplexity(options, *contestant) for contestant in CONTESTANTS}
-    rounds = []
-    for number in range(options.rounds):
-        order = CONTESTANTS if number % 2 == 0 else CONTESTANTS[::-1]
-        rounds.append({(batch, *contestant): decode(options, *contestant, batch) for batch in (1, 8)
-                       for contestant in order})
-    report(options, measured, rounds)
+    record = protocol.Record(options.out, "Quantised weights in generation", "scripts/compare/quantised_generation.py")
+    if "perplexity" not in record.extra:
+        record.extra["perplexity"] = {name(*one): perplexity(options, *one) for one in CONTESTANTS}
+    record.after = extra_text
+    for batch in map(int, options.batches.split(",")):
+        record.run(comparison_of(options, batch))
 
 
 if __name__ == "__main__":

@@ -1,34 +1,28 @@
-"""The runs of ten.sh."""
+"""The runs of ten.sh, by the protocol of protocol.py.
+
+`train` starts anew in each round; its peers stay alive and go on with the steps that follow. Work is tokens. Of the scan alone, the
+kernels' rows of kernel_speed, forward and backward, are as though they were steps.
+"""
 import argparse
-import datetime
-import functools
 import json
 import os
 import pathlib
-import resource
 import shutil
 import sys
-import time
 
+import protocol
 import ten_report
+from protocol import TORCH_MODES, Comparison, Contestant, Sample, Worker
 from ten_models import MODELS, long_shards, write_config
-from run_results import RunResults
-from train_runs import figures_of, processor, records_of, run, version_of
+from train_runs import figures_of, records_of, run, version_of
 
 HERE = pathlib.Path(__file__).resolve().parent
 STEP_TOKENS = 32768
 PACKAGES = ("torch", "transformers")
 # Of a whole step and, "scan", of a scan alone, forward and backward.
-CONTESTANTS = ("train", "llama", "eager", "compiled", "llama-eager", "llama-compiled", "mamba2", "scan", "scan-eager",
-               "scan-compiled")
+CONTESTANTS = tuple(ten_report.NAMES)
 # Of those that begin from given weights: the model.
-STARTS = {"train": "ten", "eager": "ten", "compiled": "ten", "llama": "llama", "llama-eager": "llama",
-          "llama-compiled": "llama"}
-
-
-def cpu_of_children():
-    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return usage.ru_utime + usage.ru_stime
+STARTS = {"train": "ten", **{name: "ten" for name in TORCH_MODES}, "llama": "llama", **{f"llama-{name}": "llama" for name in TORCH_MODES}}
 
 
 class Contest:
@@ -36,13 +30,13 @@ class Contest:
 
     def __init__(self, options, model, tokens):
         self.options = options
-        self.settings = {"model": model, "tokens": tokens, "batch": STEP_TOKENS // tokens, "steps": options.steps,
-                         "threads": options.threads}
+        self.settings = {"model": model, "tokens": tokens, "batch": STEP_TOKENS // tokens, "steps": options.steps}
+        self.threads = options.threads
         self.folder, self.shards = None, None
 
     @property
     def name(self):
-        return f"{self.settings['model']}, {self.settings['tokens']} tokens"
+        return f"{self.settings['model']}, {self.settings['tokens']} tokens, threads {self.threads}"
 
     @property
     def shape(self):
@@ -68,7 +62,7 @@ class Contest:
 
     def train(self, name, start, *more):
         run("train", "--quiet", "--data", self.shards, *start, "--seq", self.settings["tokens"], "--batch",
-            self.settings["batch"], "--accum", 1, "--threads", self.settings["threads"], "--seed", 1, "--save-every", 0,
+            self.settings["batch"], "--accum", 1, "--threads", self.threads, "--seed", 1, "--save-every", 0,
             "--log-every", 1, "--schedule", "constant", "--warmup", 0, "--weight-decay", "0.01", "--beta1", "0.9", "--beta2",
             "0.95", "--clip", 1, "--mixed-precision", "no", *more, "--out", self.folder / name)
 
@@ -76,67 +70,78 @@ class Contest:
         self.train("run", ("--init", self.initial(kind)), "--steps", self.settings["steps"], "--lr", "1e-4")
         records = records_of(self.folder / "run")
         shutil.rmtree(self.folder / "run")
-        return figures_of(records) | {"parameters": next(record["parameters"] for record in records if "parameters" in record)}
+        return protocol.timed_steps(figures_of(records) | {
+            "parameters": next(record["parameters"] for record in records if "parameters" in record)}, ten_report.UNTIMED_STEPS)
 
-    def torch(self, what, *more):
+    def worker(self, what, mode):
         settings = self.settings
         start = ("--init", self.initial(what)) if what in STARTS.values() else ()
-        out = run(sys.executable, HERE / "torch_ten_loop.py", "--what", what, *start, "--shape",
-                  self.folder / "mamba2.json", "--chunks", self.folder / "chunks.jsonl", "--seq", settings["tokens"],
-                  "--batch", settings["batch"], "--steps", settings["steps"], "--threads", settings["threads"],
-                  "--channels", self.shape["ten"]["num_eigenstates"], *more)
-        return json.loads(out.splitlines()[-1])
+        return Worker([sys.executable, HERE / "torch_ten_loop.py", "--what", what, *start, "--shape", self.folder / "mamba2.json",
+                       "--chunks", self.folder / "chunks.jsonl", "--seq", settings["tokens"], "--batch", settings["batch"],
+                       "--threads", self.threads, "--channels", self.shape["ten"]["num_eigenstates"],
+                       *(["--compile", mode] if mode else [])])
 
     def scan(self):
-        """The kernels' rows of kernel_speed, forward and backward, as though they were steps."""
+        """The kernels' rows of kernel_speed, forward and backward."""
         summary = self.folder / "kernels.json"
-        environment = ("env", f"TRAINWRIGHT_THREADS={self.settings['threads']}", f"OMP_NUM_THREADS={self.settings['threads']}")
-        run(*environment, self.options.kernel_speed, "--device", "cpu", "--precision", "fp32", "--only", "diagonal_scan",
-            "--rows", STEP_TOKENS, "--span", self.settings["tokens"], "--width", 2 * self.shape["ten"]["num_eigenstates"],
-            "--vocabulary", 300, "--rounds", self.settings["steps"], "--summary", summary)
-        told, steps = json.loads(summary.read_text()), self.settings["steps"]
-        times, processor_times = ({row["operator"]: row[clock] for row in told["operators"]} for clock in ("time_s", "cpu_time_s"))
-        return {"step_times_s": [sum(times.values())] * steps, "cpu_times_s": [sum(processor_times.values())] * steps,
-                "tokens": [STEP_TOKENS] * steps, "threads": told["threads"], "forward_s": times["diagonal_scan"], "backward_s": times["diagonal_scan_backward"]}
+        environment = {**os.environ, "TRAINWRIGHT_THREADS": str(self.threads), "OMP_NUM_THREADS": str(self.threads)}
+        protocol.run_command([self.options.kernel_speed, "--device", "cpu", "--precision", "fp32", "--only", "diagonal_scan", "--rows",
+                              STEP_TOKENS, "--span", self.settings["tokens"], "--width", 2 * self.shape["ten"]["num_eigenstates"],
+                              "--vocabulary", 300, "--rounds", self.settings["steps"], "--summary", summary], environment=environment)
+        rows = json.loads(summary.read_text())["operators"]
+        return Sample(STEP_TOKENS, sum(row["cpu_time_s"] for row in rows), sum(row["time_s"] for row in rows))
 
     def can(self, contestant):
         return contestant != "mamba2" or self.settings["tokens"] <= self.shape["mamba2_longest"]
 
-    def measure(self, contestant, number):
-        """One run, with what was so around it."""
-        if self.folder is None:
-            self.prepare()
-        if contestant in STARTS:
-            self.initial(STARTS[contestant])
-        started, begin, load = datetime.datetime.now().isoformat(timespec="seconds"), time.monotonic(), os.getloadavg()[0]
-        begin_cpu = cpu_of_children()
-        result = {"train": lambda: self.ours("ten"), "llama": lambda: self.ours("llama"), "eager": lambda: self.torch("ten"),
-                  "compiled": lambda: self.torch("ten", "--compile"), "llama-eager": lambda: self.torch("llama"),
-                  "llama-compiled": lambda: self.torch("llama", "--compile"), "mamba2": lambda: self.torch("mamba2"),
-                  "scan": self.scan, "scan-eager": lambda: self.torch("scan"),
-                  "scan-compiled": lambda: self.torch("scan", "--compile")}[contestant]()
-        return {"settings": self.settings, "contestant": contestant, "round": number, "started": started,
-                "process_s": time.monotonic() - begin, "process_cpu_s": cpu_of_children() - begin_cpu, "load": [load, os.getloadavg()[0]],
-                "processor": f"{os.cpu_count()} processors of an {processor()}", "versions": list(map(version_of, PACKAGES)),
-                **result}
+    def contestant(self, name, workers, first_losses):
+        """Its name in reports, and how it is measured."""
+        shown, peer = ten_report.NAMES[name], ten_report.PEERS.get(name)
+        if name in ("train", "llama"):
+            return Contestant(shown, lambda: self.ours("ten" if name == "train" else "llama"), peer)
+        if name == "scan":
+            return Contestant(shown, self.scan, peer)
+        what = "mamba2" if name == "mamba2" else "scan" if name.startswith("scan-") else STARTS[name]
+        worker = self.worker(what, TORCH_MODES[name.split("-", 1)[1] if name.startswith(("llama-", "scan-")) else name]
+                             if what != "mamba2" else None)
+        workers.append(worker)
 
+        def warm():
+            first_losses[name] = worker.ask(steps=ten_report.UNTIMED_STEPS)["losses_nats"][0]
 
-def write_report(out, runs):
-    """OUT.md and OUT.svg."""
-    pathlib.Path(f"{out}.md").write_text(ten_report.report(runs))
-    ten_report.plot(runs, pathlib.Path(f"{out}.svg"))
+        timed = self.settings["steps"] - ten_report.UNTIMED_STEPS
+        return Contestant(shown, lambda: worker.sample(steps=timed), peer, warm)
+
+    def compare(self, record, wanted):
+        """Whole steps are one comparison, scans another."""
+        self.prepare()
+        for scans in (False, True):
+            names = [name for name in CONTESTANTS if name in wanted and self.can(name) and name.startswith("scan") == scans]
+            if not names:
+                continue
+            workers, first_losses = [], {}
+            name = ("scan, " if scans else "") + self.name
+            try:
+                record.run(Comparison(name, "tokens", [self.contestant(one, workers, first_losses) for one in names],
+                                      threads=self.threads, settings=self.settings, **protocol.how(self.options)))
+            finally:
+                for worker in workers:
+                    worker.close()
+            if first_losses and not scans:
+                record.extra.setdefault("first_losses", {})[name] = first_losses
+            record.write()
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--scratch", required=True)
     parser.add_argument("--kernel-speed", required=True)
-    parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--steps", type=int, default=5)
-    parser.add_argument("--threads", type=int, default=os.cpu_count())
+    parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--models", default=",".join(MODELS))
     parser.add_argument("--tokens", default="512,2048,8192,32768")
     parser.add_argument("--contestants", default=",".join(CONTESTANTS))
+    protocol.add_options(parser)
     parser.add_argument("out")
     options = parser.parse_args()
     if options.steps <= ten_report.UNTIMED_STEPS:
@@ -148,18 +153,13 @@ def main():
     if any(STEP_TOKENS % tokens for tokens in lengths):
         parser.error(f"--tokens must divide {STEP_TOKENS}")
     contests = [Contest(options, model, tokens) for model in options.models.split(",") for tokens in lengths]
-    results = RunResults(options.out, functools.partial(write_report, options.out))
-    if others := {run["settings"]["threads"] for run in results.runs} - {options.threads}:
-        parser.error(f"{options.out}.json has runs of {others.pop()} threads: one OUT for each number of threads")
-    wanted = options.contestants.split(",")
-    for number in range(1, options.rounds + 1):
-        for contest in contests:
-            for contestant in wanted[::1 if number % 2 else -1]:
-                if not contest.can(contestant) or results.has(contest.settings, contestant, number):
-                    continue
-                results.add(contest.measure(contestant, number))
-                print(f"{contest.name}, round {number}: {ten_report.line_of(results.runs[-1])}", file=sys.stderr, flush=True)
-    failures = ten_report.differences(results.runs)
+    record = protocol.Record(options.out, "The family ten beside its peers", "scripts/compare/ten.sh", notes=(
+        f"{', '.join(map(version_of, PACKAGES))}. fp32, {STEP_TOKENS} tokens a step whatever the samples."))
+    record.after = ten_report.text
+    for contest in contests:
+        contest.compare(record, options.contestants.split(","))
+    ten_report.plot(record, pathlib.Path(f"{options.out}.svg"))
+    failures = ten_report.differences(record)
     for line in failures:
         print(line, file=sys.stderr)
     return 1 if failures else 0

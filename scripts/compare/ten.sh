@@ -1,19 +1,18 @@
 #!/usr/bin/env bash
 # Trains the family ten with `train` and its peers side by side: tokens/s, tokens a processor's second and peak memory.
 #
-# usage: scripts/compare/ten.sh [--rounds N] [--models LIST] [--tokens LIST] [--contestants LIST] [--steps N] [--threads N] OUT
+# usage: scripts/compare/ten.sh [--rounds N] [--cpus LIST] [--models LIST] [--tokens LIST] [--contestants LIST] [--steps N]
+#                               [--threads N] OUT
 #
-#   --rounds N          repetitions of every contestant, which take turns, in the other order every other time (default: 3)
+#   --rounds N          interleaved repetitions of every contestant (default: 5, the fewest of which anything is established)
+#   --cpus LIST         processors to be pinned to (default: those with the least to do)
 #   --models LIST       of ten-micro,ten-small, which read bytes: 1.6M and 15M parameters (default: both)
 #   --tokens LIST       tokens of a sample (default: 512,2048,8192,32768); a step has 32,768 whatever its samples
-#   --contestants LIST  of train,llama,eager,compiled,llama-eager,llama-compiled,mamba2,scan,scan-eager,scan-compiled
-#                       (default: all)
+#   --contestants LIST  of train,llama,eager,compiled,max-autotune,llama-eager,llama-compiled,llama-max-autotune,mamba2,scan,
+#                       scan-eager,scan-compiled,scan-max-autotune (default: all)
 #   --steps N           of a run, above 2: the first two are not timed (default: 5)
-#   --threads N         of every contestant (default: as many as there are processors), which the report states: an OUT for
-#                       each number
-#   OUT                 OUT.json is where each run is added when it has ended, OUT.md and OUT.svg the report of all that it has
-#
-# Runs that OUT.json has are not repeated: the same command goes on where it was stopped, and others add their pieces.
+#   --threads N         of every contestant (default: 1)
+#   OUT                 writes OUT.json, from which the same command goes on, OUT.md and OUT.svg
 #
 # Contestants of a whole step: train with a TEN and with a Llama of as many parameters; PyTorch, eager and compiled, with TEN
 # from the same first weights on the same samples, its recurrence in chunks (torch_ten_chunked.py), and with that Llama

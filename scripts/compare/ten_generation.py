@@ -1,13 +1,14 @@
-"""The runs of ten_generation.sh."""
+"""The runs of ten_generation.sh, by the protocol of protocol.py: a comparison for each number of tokens."""
 import argparse
 import json
-import os
 import pathlib
 import statistics
 import sys
 
+import protocol
+from protocol import Comparison, Contestant, ContestantFailed
 from ten_models import MODELS, long_shards, write_config
-from train_runs import ROOT, describe, run
+from train_runs import run
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
 import svg_lines  # noqa: E402
@@ -24,54 +25,49 @@ def trained(scratch, model, kind):
     return scratch / kind
 
 
-def measure(options, kind, tokens, number):
-    scratch, load = options.scratch, os.getloadavg()[0]
-    run("generate", "--quiet", "--checkpoint", scratch / kind, "--prompt", "First Citizen:", "--max-tokens", tokens,
-        "--temperature", 0, "--threads", options.threads, "--summary", scratch / "generate.json")
-    summary = json.loads((scratch / "generate.json").read_text())
-    if summary["tokens"] < tokens:
-        raise RuntimeError(f"the sample ended after {summary['tokens']} of {tokens} tokens")
-    return {"kind": kind, "tokens": tokens, "round": number, "threads": options.threads, "load": load,
-            "wall_s": summary["wall_time_s"], "cpu_s": summary["cpu_time_s"], "max_memory_bytes": summary["max_memory_bytes"]}
+def measure(options, kind, tokens):
+    """A whole process that generates one greedy sample."""
+    summary = options.scratch / "generate.json"
+    done = protocol.run_command(["generate", "--quiet", "--checkpoint", options.scratch / kind, "--prompt", "First Citizen:",
+                                 "--max-tokens", tokens, "--temperature", 0, "--threads", options.threads, "--summary", summary])
+    made = json.loads(summary.read_text())["tokens"]
+    if made < tokens:
+        raise ContestantFailed(f"the sample ended after {made} of {tokens} tokens")
+    return done.sample(tokens)
 
 
-def medians(runs):
-    """{kind: [what its rounds of so many tokens have in the middle, ...]}"""
-    groups = {}
-    for one in runs:
-        groups.setdefault((one["kind"], one["tokens"]), []).append(one)
+def medians(record):
+    """{kind: [(tokens, seconds, bytes of memory)]}: CPU seconds of one thread, of several those of the wall."""
     of_kinds = {}
-    for (kind, tokens), rounds in sorted(groups.items()):
-        of_kinds.setdefault(kind, []).append({"tokens": tokens, "rounds": len(rounds), **{
-            name: statistics.median(one[name] for one in rounds) for name in ("wall_s", "cpu_s", "max_memory_bytes")}})
+    for state in sorted(record.states, key=lambda state: state["settings"]["tokens"]):
+        results = protocol.Results(state)
+        clock = "cpu_s" if state["settings"]["threads"] == 1 else "wall_s"
+        for kind in results.contestants(""):
+            samples = list(results.samples(kind, "").values())
+            of_kinds.setdefault(kind, []).append((state["settings"]["tokens"], statistics.median(one[clock] for one in samples),
+                                                  statistics.median(one["max_memory_bytes"] for one in samples)))
     return of_kinds
 
 
-def report(model, runs):
-    loads = [one["load"] for one in runs]
-    out = [f"# Generation, {model}\n",
-           f"{describe(ROOT / 'build/release/bin')} One greedy sample, fp32, threads {runs[-1]['threads']}; medians of rounds, "
-           f"load {min(loads):.1f} to {max(loads):.1f} before them.\n",
-           "| | tokens | rounds | s | s of processors | ms a token more | peak MB |", "|---|---|---|---|---|---|---|"]
-    for kind, of_kind in medians(runs).items():
-        for before, one in zip([None, *of_kind], of_kind):
-            out.append(f"| {kind} | {one['tokens']} | {one['rounds']} | {one['wall_s']:.2f} | {one['cpu_s']:.2f} | "
-                       f"{1000 * step_time(before, one):.3f} | {one['max_memory_bytes'] / 1e6:.0f} |")
-    return "\n".join(out) + "\n"
+def steps(of_kind):
+    """[(tokens, seconds of a token more)]: what so many take longer than the number before."""
+    return [(tokens, (s - s_before) / (tokens - before))
+            for (before, s_before, _), (tokens, s, _) in zip([(0, 0.0, 0), *of_kind], of_kind)]
 
 
-def step_time(before, one):
-    if before is None:
-        return one["wall_s"] / one["tokens"]
-    return (one["wall_s"] - before["wall_s"]) / (one["tokens"] - before["tokens"])
+def extra_text(record):
+    lines = ["", "## Time and memory of a token more", "", "| | tokens | s | ms a token more | peak MB |", "|---|---:|---:|---:|---:|"]
+    for kind, of_kind in medians(record).items():
+        lines += [f"| {kind} | {tokens} | {s:.2f} | {1000 * step_s:.3f} | {memory / 1e6:.0f} |"
+                  for (tokens, s, memory), (_, step_s) in zip(of_kind, steps(of_kind))]
+    return "\n".join(lines) + "\n"
 
 
-def plots(runs):
+def plots(record):
     """[(name, svg)]"""
-    runs = medians(runs)
-    times = {kind: [[one["tokens"], 1000 * step_time(before, one)] for before, one in zip(of_kind, of_kind[1:])]
-             for kind, of_kind in runs.items()}
-    memory = {kind: [[one["tokens"], one["max_memory_bytes"] / 1e6] for one in of_kind] for kind, of_kind in runs.items()}
+    runs = medians(record)
+    times = {kind: [[tokens, 1000 * step_s] for tokens, step_s in steps(of_kind)[1:]] for kind, of_kind in runs.items()}
+    memory = {kind: [[tokens, size / 1e6] for tokens, _, size in of_kind] for kind, of_kind in runs.items()}
     of_all = {"x_label": "tokens", "log_x": True, "from_zero": True}
     drawn = [("memory", svg_lines.svg({**of_all, "title": "Peak memory of generation", "y_label": "MB", "lines": memory}))]
     if any(times.values()):
@@ -86,23 +82,23 @@ def main():
     parser.add_argument("--tokens", default="1000,2000,5000,10000,20000,50000,100000")
     parser.add_argument("--kinds", default="ten,llama")
     parser.add_argument("--llama-tokens", type=int, default=20000)
-    parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--threads", type=int, default=os.cpu_count())
+    parser.add_argument("--threads", type=int, default=1)
+    protocol.add_options(parser)
     parser.add_argument("out")
     options = parser.parse_args()
-    kinds, runs = options.kinds.split(","), []
+    kinds = options.kinds.split(",")
     for kind in kinds:
         trained(options.scratch, options.model, kind)
-        measure(options, kind, 100, 0)
-    cases = [(kind, tokens) for tokens in sorted(map(int, options.tokens.split(","))) for kind in kinds
-             if kind != "llama" or tokens <= options.llama_tokens]
-    for number in range(1, options.rounds + 1):
-        for kind, tokens in cases[::1 if number % 2 else -1]:
-            runs.append(measure(options, kind, tokens, number))
-            print(f"{kind}, round {number}: {tokens} tokens in {runs[-1]['wall_s']:.1f} s", file=sys.stderr, flush=True)
-            pathlib.Path(f"{options.out}.json").write_text("[" + ",\n".join(map(json.dumps, runs)) + "]\n")
-            pathlib.Path(f"{options.out}.md").write_text(report(options.model, runs))
-    for name, drawn in plots(runs):
+    record = protocol.Record(options.out, f"Generation, {options.model}", "scripts/compare/ten_generation.sh",
+                             notes="One greedy sample, fp32.")
+    record.after = extra_text
+    for tokens in sorted(map(int, options.tokens.split(","))):
+        contestants = [Contestant(kind, lambda kind=kind, tokens=tokens: measure(options, kind, tokens)) for kind in kinds
+                       if kind != "llama" or tokens <= options.llama_tokens]
+        if contestants:
+            record.run(Comparison(f"{tokens} tokens", "tokens", contestants, threads=options.threads,
+                                  settings={"model": options.model, "tokens": tokens}, **protocol.how(options)))
+    for name, drawn in plots(record):
         pathlib.Path(f"{options.out}-{name}.svg").write_text(drawn)
 
 

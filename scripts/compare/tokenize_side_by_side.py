@@ -1,54 +1,57 @@
 #!/usr/bin/env python3
 """Times tokenizers beside each other on real text; writes OUT.json and OUT.md.
 
-usage: tokenize_side_by_side.py --data DIR --encode-speed PROGRAM --pretokenize PROGRAM --pack PROGRAM --out OUT
-                                [--rounds N] [--spm-encode PROGRAM]
+usage: tokenize_side_by_side.py --data DIR --encode-speed PROGRAM --pretokenize PROGRAM --pack PROGRAM --spm-encode PROGRAM
+                                [--rounds N] [--cpus LIST] [--parts LIST] [--models LIST] [--corpora LIST] [--megabytes N] OUT
 
-A contestant runs in a process of its own and encodes all documents of a corpus twice with one tokenizer object, on one
-thread. The CPU time (user and system, of the whole process) of the first pass is "cold": nothing is remembered from
-text seen before. The second pass is "warm". Documents are in memory before the clock starts, loading the tokenizer and a
-first call with one letter are apart, and peers are called with all documents at once by the function of theirs that makes
-the fewest Python objects. MB = 1e6 bytes of UTF-8. The ids of every contestant are compared by SHA-256. Rounds are
-interleaved; contestants below 20 MB/s run in the first round alone, and the slowest encode once.
+--parts: of ids,encode,threads,pipe,profile (default: all). --megabytes: at most so much of a corpus.
+
+A contestant runs in a process of its own, by the protocol of protocol.py, and encodes all documents of a corpus twice with
+one tokenizer object, on one thread. The CPU time (user and system, of the whole process) of the first pass is "cold":
+nothing is remembered from text seen before. The second pass is "warm". Documents are in memory before the clock starts,
+loading the tokenizer and a first call with one letter are apart, and peers are called with all documents at once by the
+function of theirs that makes the fewest Python objects. MB = 1e6 bytes of UTF-8. Peers below 20 MB/s, whose speed does not
+depend on what they have seen, encode the first 4 MB. The ids of every contestant, of the whole corpus, are compared by
+SHA-256 apart (part "ids").
 
 spm_encode reads lines: it gets the documents' lines, loses the newlines, and its ids cannot be compared. gigatoken,
 fastokens and Hugging Face tokenizers get a tokenizer.json that is made here from the .model, by the rule of the
 transformers package; "gigatoken, .model" reads the model itself.
 
-Two threads: wall time of a pass by one and by two threads in turn, cold and (ours) the third, and the same for threads that
-only count (spin); "scaling" is twice the first ratio divided by the second: what is lost by the tokenizer, not by the machine. Where others take
-the processors now and then, that is noise, and twice the ratio of the CPU times, "by CPU time", says how much work is done twice.
+Two threads: what they gain over one, cold and warm, divided by what a spin loop gains.
 
 pretokenize is timed whole: JSON, zstd and writing to /dev/null included. With pack behind it, it reads a corpus once and
 eight times over: pack looks at a window of 16 Mi tokens before it writes, more than a corpus has.
 """
 import argparse
-import datetime
 import hashlib
 import json
 import os
 import pathlib
-import platform
 import re
-import resource
-import statistics
 import subprocess
 import sys
 import tempfile
 import time
 
+import protocol
+from protocol import Comparison, Contestant, ContestantFailed, Sample
+
+PARTS = ("ids", "encode", "threads", "pipe", "profile")
+SLOW_MEGABYTES = 4
 PIPE_TIMES = (1, 8)
 CORPORA = ["english-32MB", "code-16MB"]
 LONGEST_S = 200
 GPT2 = r"'(?:[sdmt]|ll|ve|re)| ?\p{L}++| ?\p{N}++| ?[^\s\p{L}\p{N}]++|\s++$|\s+(?!\S)|\s"
-# The first is the reference. How many passes each gets, and whether it takes part in every round.
+# The first is the reference. Whether each remembers what it has seen and is fast enough for the whole corpus.
 PEERS = {
-    "gpt2": {"Hugging Face tokenizers": (1, False), "tiktoken": (1, False), "fastokens": (2, True), "gigatoken": (2, True)},
-    "mistral-v1": {"sentencepiece": (1, False), "Hugging Face tokenizers": (1, False), "fastokens": (2, True),
-                   "gigatoken": (2, True), "gigatoken, .model": (2, False), "spm_encode": (1, False)},
+    "gpt2": {"Hugging Face tokenizers": False, "tiktoken": False, "fastokens": True, "gigatoken": True},
+    "mistral-v1": {"sentencepiece": False, "Hugging Face tokenizers": False, "fastokens": True, "gigatoken": True,
+                   "gigatoken, .model": True, "spm_encode": False},
 }
 FILES = {"gpt2": "gpt2.tokenizer.json", "mistral-v1": "mistral-v1.model"}
 THREADED = ["gigatoken", "sentencepiece"]  # peers that are timed on two threads, too
+OURS = "trainwright"
 GROUPS = [  # of the profile, by the beginning of a symbol or the name of a library
     ("new pieces: merging", r"BytePairMerges|MergeUnit|EncodeUnit|EncodePiece|unordered_map|_Hashtable<unsigned"),
     ("cutting, looking up, copying ids", r"SentencePieceBpe::Encode|ByteLevelBpeTokenizer|CharacterCuts|PieceMemo|AsciiPiece|PieceEnd"),
@@ -160,58 +163,28 @@ def run_peer(peer, model, documents_path, passes, threads):
         result = encode(documents)
         report["cpu_s"].append(time.process_time() - begin)
         report["wall_s"].append(time.monotonic() - wall_begin)
-        if turn == 0 and threads == 1:
-            report["tokens"], report["sha256"] = digest(lists(result))
         del result
     print(json.dumps(report))
 
 
-def run_spm_encode(program, model, documents_path, size):
-    """Lines in, a line of ids out, the program's own loading included."""
-    with tempfile.TemporaryFile() as lines:
-        lines.write(pathlib.Path(documents_path).read_bytes().replace(b"\0", b"\n"))
-        lines.seek(0)
-        before = resource.getrusage(resource.RUSAGE_CHILDREN)
-        try:
-            subprocess.run([program, f"--model={model}", "--output_format=id"], stdin=lines, stdout=subprocess.DEVNULL,
-                           stderr=subprocess.DEVNULL, check=True, timeout=LONGEST_S)
-        except (subprocess.SubprocessError, OSError) as error:
-            return {"failed": str(error)}
-        after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    seconds = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-    return {"load_s": 0.0, "version": "", "bytes": size, "cpu_s": [seconds], "documents": 0, "tokens": 0, "sha256": None}
+def ids_of(peer, model, documents_path):
+    """Prints (tokens, SHA-256) of a peer's ids."""
+    encode, lists, _ = make_encoder(peer, model, 1)
+    print(json.dumps(digest(lists(encode(read_documents(documents_path))))))
 
 
-def measure(command, threads=1):
-    environment = dict(os.environ, RAYON_NUM_THREADS=str(threads), OMP_NUM_THREADS=str(threads),
-                       TOKENIZERS_PARALLELISM="false")
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=LONGEST_S)
-    except subprocess.TimeoutExpired:
-        return {"failed": f"nothing within {LONGEST_S} s"}
-    if done.returncode != 0:
-        return {"failed": (done.stderr.strip().splitlines() or ["?"])[-1]}
+def report_of(command, threads=1):
+    """The JSON object that a contestant prints last."""
+    environment = dict(os.environ, RAYON_NUM_THREADS=str(threads), OMP_NUM_THREADS=str(threads), TOKENIZERS_PARALLELISM="false")
+    done = protocol.run_command(command, environment=environment, timeout_s=LONGEST_S)
     return json.loads(done.stdout.splitlines()[-1])
 
 
-def tool_time(pretokenize, model, corpora):
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    begin = time.monotonic()
-    subprocess.run([pretokenize, "--quiet", "--threads", "1", "--tokenizer", model, "-f", *corpora], check=True,
-                   stdout=subprocess.DEVNULL)
-    wall_s = time.monotonic() - begin
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime, wall_s
-
-
-def pipe_time(pretokenize, pack, model, corpora):
-    """Wall time of pretokenize | pack > /dev/null."""
-    begin = time.monotonic()
-    first = subprocess.Popen([pretokenize, "--quiet", "--threads", "1", "--tokenizer", model, *corpora], stdout=subprocess.PIPE)
-    subprocess.run([pack, "--quiet", "--chunk", "32768", "-f"], stdin=first.stdout, stdout=subprocess.DEVNULL, check=True)
-    first.stdout.close()
-    assert first.wait() == 0
-    return time.monotonic() - begin
+def samples_of(report):
+    """Of a report of passes: the first is cold, the last of several warm."""
+    turns = {"cold": 0} | ({"warm": -1} if len(report["cpu_s"]) > 1 else {})
+    return {aspect: Sample(report["bytes"] / 1e6, report["cpu_s"][turn], report["wall_s"][turn],
+                           {"load_s": report.get("load_s"), "version": report.get("version")}) for aspect, turn in turns.items()}
 
 
 def profile(pretokenize, model, corpus, folder):
@@ -234,163 +207,178 @@ def profile(pretokenize, model, corpus, folder):
     return dict(sorted(shares.items(), key=lambda item: -item[1]))
 
 
-def summarize(results, sizes):
-    rows = []
-    for (model, corpus, name), reports in results.items():
-        if "failed" in reports[0]:
-            rows.append({"model": model, "corpus": corpus, "contestant": name, "failed": reports[0]["failed"]})
-            continue
-        reports = [report for report in reports if "failed" not in report]
-        reference = results[(model, corpus, next(iter(PEERS[model])))][0]
-        size = sizes[corpus]
-        cold = [size / report["cpu_s"][0] for report in reports]
-        warm = [size / min(report["cpu_s"][1:]) for report in reports if len(report["cpu_s"]) > 1]
-        rows.append({
-            "model": model, "corpus": corpus, "contestant": name, "version": reports[0].get("version"), "runs": len(reports),
-            "cold_mb_per_cpu_s": {"best": max(cold), "median": statistics.median(cold)},
-            "warm_mb_per_cpu_s": {"best": max(warm), "median": statistics.median(warm)} if warm else None,
-            "load_s": min(report["load_s"] for report in reports), "documents": reports[0]["documents"],
-            "tokens": reports[0]["tokens"], "sha256": reports[0]["sha256"],
-            "same_ids": None if reports[0]["sha256"] is None else all(r["sha256"] == reference.get("sha256") for r in reports)})
-    return rows
+class Contest:
+    """One model on one corpus."""
 
+    def __init__(self, options, folder, model, corpus, megabytes):
+        self.options, self.model, self.corpus, self.megabytes = options, model, corpus, megabytes
+        self.model_path = str(options.data / "tokenizers" / FILES[model])
+        self.converted = f"{folder}/mistral-v1.tokenizer.json"
+        self.documents, self.few = f"{folder}/{corpus}", f"{folder}/{corpus}.few"
+        self.packed = f"{folder}/{corpus}.jsonl.zst"
 
-def summarize_threads(results, sizes):
-    """The first pass is cold; the last of several is warm."""
-    rows = []
-    for (model, corpus, name), pairs in results.items():
-        pairs = [pair for pair in pairs if "failed" not in pair[0] and "failed" not in pair[1]]
-        for turn in (0, -1) if pairs and len(pairs[0][1]["wall_s"]) > 1 else (0,) if pairs else ():
-            one_s, two_s = (min(pair[i]["wall_s"][turn] for pair in pairs) for i in (0, 1))
-            spin = max(pair[2] for pair in pairs)
-            rows.append({"model": model, "corpus": corpus, "contestant": name, "rounds": len(pairs), "pass": "warm" if turn else "cold",
-                         "one_thread_mb_per_s": sizes[corpus] / one_s, "two_threads_mb_per_s": sizes[corpus] / two_s,
-                         "ratio": one_s / two_s, "spin_ratio": spin, "scaling": 2 * one_s / two_s / spin,
-                         "scaling_by_cpu": 2 * min(p[0]["cpu_s"][turn] for p in pairs) / min(p[1]["cpu_s"][turn] for p in pairs)})
-    return rows
+    def compare(self, what, unit, contestants, **more):
+        return Comparison(f"{self.model}, {self.corpus}{what}", unit, contestants,
+                          settings={"megabytes": round(self.megabytes, 3)}, **protocol.how(self.options), **more)
 
+    def ours(self, passes, threads):
+        return samples_of(report_of([self.options.encode_speed, self.model_path, self.documents, str(passes), str(threads)], threads))
 
-def write_markdown(path, summary):
-    def number(value):
-        return "" if value is None else f"{value['best']:.1f} ({value['median']:.1f})"
-    load = summary["load_1min"]
-    lines = [f"# Tokenizers side by side, {summary['date']}", "",
-             f"{summary['cpu']}, {summary['processors']} processors, 1-minute load {load[0]:.1f} to {load[1]:.1f}, best of up to "
-             f"{summary['rounds']} interleaved rounds (median in brackets), made by `scripts/compare/tokenize.sh` in "
-             f"{summary['wall_s'] / 60:.1f} minutes. MB of text for a CPU second, one thread; what is timed is said in "
-             "tokenize_side_by_side.py.", ""]
-    for model, peers in PEERS.items():
-        lines += [f"## {model}", "", f"| corpus | tokenizer | cold | warm | load s | tokens | ids as {next(iter(peers))} |",
-                  "|---|---|---:|---:|---:|---:|---|"]
-        for row in (r for r in summary["encoders"] if r["model"] == model):
-            name = row["contestant"] + (f" {row['version']}" if row.get("version") else "")
-            if "failed" in row:
-                lines.append(f"| {row['corpus']} | {name} | failed: {row['failed']} | | | | |")
+    def peer_command(self, peer, *more):
+        converts = self.model_path.endswith(".model") and peer not in ("sentencepiece", "gigatoken, .model")
+        return [sys.executable, __file__, *more, peer, self.converted if converts else self.model_path]
+
+    def peer(self, peer, passes, threads):
+        documents = self.documents if PEERS[self.model][peer] else self.few
+        return samples_of(report_of([*self.peer_command(peer, "--peer"), documents, str(passes), str(threads)], threads))
+
+    def spm_encode(self):
+        """Lines in, a line of ids out, the program's own loading included."""
+        lines = pathlib.Path(self.few).read_bytes().replace(b"\0", b"\n")
+        done = protocol.run_command([self.options.spm_encode, f"--model={self.model_path}", "--output_format=id"], stdin=lines,
+                                    timeout_s=LONGEST_S)
+        return {"cold": done.sample(len(lines) / 1e6)}
+
+    def encoders(self):
+        def measure(peer):
+            if peer == "spm_encode":
+                return self.spm_encode
+            return lambda: self.peer(peer, 2 if PEERS[self.model][peer] else 1, 1)
+        contestants = [Contestant(peer, measure(peer)) for peer in PEERS[self.model]]
+        return self.compare("", "MB of text", [Contestant(OURS, lambda: self.ours(2, 1)), *contestants])
+
+    def threads(self):
+        """What two threads gain: our third pass is the warm one."""
+        contestants = [Contestant(f"{OURS}, 2 threads", lambda: self.ours(3, 2)),
+                       Contestant(f"{OURS}, 1 thread", lambda: self.ours(3, 1), threads=1)]
+        for peer in THREADED:
+            if peer in PEERS[self.model]:
+                contestants += [Contestant(f"{peer}, 2 threads", lambda peer=peer: self.peer(peer, 1, 2)),
+                                Contestant(f"{peer}, 1 thread", lambda peer=peer: self.peer(peer, 1, 1), threads=1)]
+        return self.compare(", two threads", "MB of text", contestants, threads=2)
+
+    def tool_command(self, times):
+        return [self.options.pretokenize, "--quiet", "--threads", "1", "--tokenizer", self.model_path, *[self.packed] * times]
+
+    def tool(self, times):
+        with open(os.devnull, "wb") as nowhere:
+            return protocol.run_command([*self.tool_command(times), "-f"], stdout=nowhere).sample(self.megabytes * times)
+
+    def pipe(self, times):
+        """pretokenize | pack > /dev/null"""
+        begin = time.monotonic()
+        first = subprocess.Popen(self.tool_command(times), stdout=subprocess.PIPE)
+        second = subprocess.Popen([self.options.pack, "--quiet", "--chunk", "32768", "-f"], stdin=first.stdout,
+                                  stdout=subprocess.DEVNULL)
+        first.stdout.close()
+        used = [os.wait4(process.pid, 0) for process in (first, second)]
+        first.returncode, second.returncode = (os.waitstatus_to_exitcode(status) for _, status, _ in used)
+        if first.returncode or second.returncode:
+            raise ContestantFailed("pretokenize | pack failed")
+        return Sample(self.megabytes * times, sum(usage.ru_utime + usage.ru_stime for _, _, usage in used),
+                      time.monotonic() - begin)
+
+    def pipes(self, times):
+        contestants = [Contestant("pretokenize into pack", lambda: self.pipe(times)),
+                       Contestant("pretokenize > /dev/null", lambda: self.tool(times), threads=1)]
+        return self.compare(f", {times} times into pack", "MB of text", contestants, threads=2)
+
+    def ids(self):
+        """[(contestant, tokens, SHA-256 or why there is none)], the reference first."""
+        own = report_of([self.options.encode_speed, self.model_path, self.documents, "1"])
+        found = [(OURS, own["tokens"], own["sha256"])]
+        for peer in PEERS[self.model]:
+            if peer == "spm_encode":
                 continue
-            same = {True: "same", False: "DIFFERENT", None: "not comparable"}[row["same_ids"]]
-            lines.append(f"| {row['corpus']} | {name} | {number(row['cold_mb_per_cpu_s'])} | {number(row['warm_mb_per_cpu_s'])} | "
-                         f"{row['load_s']:.3f} | {row['tokens']:,} | {same} |")
-        lines += [f"| {t['corpus']} | pretokenize, the whole tool | {number(t['mb_per_cpu_s'])} | | | | |"
-                  for t in summary["pretokenize"] if t["model"] == model]
-        lines.append("")
-    lines += ["## Two threads, MB of text a second", "",
-              "| model | corpus | tokenizer | pass | 1 thread | 2 threads | ratio | spin loop's ratio | scaling of 2 | by CPU time |",
-              "|---|---|---|---|---:|---:|---:|---:|---:|---:|"]
-    lines += [f"| {t['model']} | {t['corpus']} | {t['contestant']} | {t['pass']} | {t['one_thread_mb_per_s']:.1f} | {t['two_threads_mb_per_s']:.1f} | "
-              f"{t['ratio']:.2f} | {t['spin_ratio']:.2f} | {t['scaling']:.2f} | {t['scaling_by_cpu']:.2f} |" for t in summary["threads"]]
-    lines += ["", "## pretokenize --threads 1 | pack, wall time", "",
-              "| model | corpus | read so often | pretokenize > /dev/null, s | with pack > /dev/null, s | share of the speed kept |",
-              "|---|---|---:|---:|---:|---:|"]
-    lines += [f"| {t['model']} | {t['corpus']} | {t['times']} | {t['alone_s']:.2f} | {t['with_pack_s']:.2f} | {t['share']:.2f} |" for t in summary["pipes"]]
-    if summary["profiles"]:
-        groups = sorted({group for p in summary["profiles"] for group in p["shares"]},
-                        key=lambda g: -max(p["shares"].get(g, 0) for p in summary["profiles"]))
+            try:
+                done = protocol.run_command([*self.peer_command(peer, "--ids"), self.documents], timeout_s=LONGEST_S)
+                found.append((peer, *json.loads(done.stdout.splitlines()[-1])))
+            except ContestantFailed as error:
+                found.append((peer, 0, str(error)))
+        return found
+
+
+def write_corpora(options, folder):
+    """{corpus: megabytes}; of each corpus a file of documents, one of its first documents, and one of JSON lines."""
+    sizes = {}
+    for corpus in options.corpora:
+        text = subprocess.run(["zstd", "-dcq", options.data / f"bench/{corpus}.jsonl.zst"], capture_output=True, check=True)
+        lines, kept, few, total = text.stdout.splitlines(), [], 0, 0
+        for line in lines:
+            document = json.loads(line)["text"].encode()
+            assert b"\0" not in document
+            if total + len(document) > options.megabytes * 1e6 and kept:
+                break
+            few += total < SLOW_MEGABYTES * 1e6
+            total += len(document)
+            kept.append(document)
+        sizes[corpus] = total / 1e6
+        for name, part in ((corpus, kept), (f"{corpus}.few", kept[:few])):
+            pathlib.Path(folder, name).write_bytes(b"".join(document + b"\0" for document in part))
+        subprocess.run(["zstd", "-q", "-o", f"{folder}/{corpus}.jsonl.zst"], input=b"\n".join(lines[:len(kept)]) + b"\n", check=True)
+    return sizes
+
+
+def extra_text(record):
+    """Markdown of ids and profiles."""
+    lines = []
+    if record.extra.get("ids"):
+        lines += ["", "## Ids of whole corpora", "", "| model, corpus | tokenizer | tokens | ids as the reference |", "|---|---|---:|---|"]
+    for name, found in record.extra.get("ids", {}).items():
+        for contestant, tokens, sha in found:
+            lines.append(f"| {name} | {contestant} | {tokens:,} | {'same' if sha == found[1][2] else 'DIFFERENT' if tokens else sha} |")
+    profiles = record.extra.get("profiles", {})
+    if profiles:
+        groups = sorted({group for shares in profiles.values() for group in shares},
+                        key=lambda g: -max(shares.get(g, 0) for shares in profiles.values()))
         lines += ["", "## Where pretokenize's time goes, cold, percent of the samples of perf", "",
-                  "| | " + " | ".join(f"{p['model']}, {p['corpus']}" for p in summary["profiles"]) + " |",
-                  "|---|" + "---:|" * len(summary["profiles"])]
-        lines += [f"| {group} | " + " | ".join(f"{p['shares'].get(group, 0):.1f}" for p in summary["profiles"]) + " |" for group in groups]
-    pathlib.Path(path).write_text("\n".join(lines) + "\n")
+                  "| | " + " | ".join(profiles) + " |", "|---|" + "---:|" * len(profiles)]
+        lines += [f"| {group} | " + " | ".join(f"{shares.get(group, 0):.1f}" for shares in profiles.values()) + " |" for group in groups]
+    return "\n".join(lines) + "\n"
+
+
+def run_contest(contest, parts, record, folder):
+    if "encode" in parts:
+        record.run(contest.encoders())
+    if "threads" in parts:
+        record.run(contest.threads())
+    if "pipe" in parts:
+        for times in PIPE_TIMES:
+            record.run(contest.pipes(times))
+    name = f"{contest.model}, {contest.corpus}"
+    if "ids" in parts and name not in record.extra.setdefault("ids", {}):
+        record.extra["ids"][name] = contest.ids()
+    if "profile" in parts and name not in record.extra.setdefault("profiles", {}):
+        if shares := profile(contest.options.pretokenize, contest.model_path, contest.packed, folder):
+            record.extra["profiles"][name] = shares
+    record.write()
 
 
 def main():
-    parser = argparse.ArgumentParser()
-    for name in ("--data", "--encode-speed", "--pretokenize", "--pack", "--out", "--spm-encode"):
-        parser.add_argument(name)
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--peer", nargs=5)
-    options = parser.parse_args()
-    if options.peer:
-        peer, model, documents, passes, threads = options.peer
+    if sys.argv[1] == "--peer":
+        peer, model, documents, passes, threads = sys.argv[2:]
         return run_peer(peer, model, documents, int(passes), int(threads))
-
-    started = time.monotonic()
-    data = pathlib.Path(options.data)
-    load = [os.getloadavg()[0]]
-    sizes, results, threads, tool, pipes, profiles = {}, {}, {}, {}, {}, []
+    if sys.argv[1] == "--ids":
+        return ids_of(*sys.argv[2:])
+    parser = argparse.ArgumentParser()
+    for name in ("--encode-speed", "--pretokenize", "--pack", "--spm-encode"):
+        parser.add_argument(name, required=True)
+    parser.add_argument("--data", type=pathlib.Path, required=True)
+    for name, default in (("--parts", PARTS), ("--models", PEERS), ("--corpora", CORPORA)):
+        parser.add_argument(name, type=lambda text: text.split(","), default=list(default))
+    parser.add_argument("--megabytes", type=float, default=1000)
+    protocol.add_options(parser)
+    parser.add_argument("out")
+    options = parser.parse_args()
+    record = protocol.Record(options.out, "Tokenizers side by side", "scripts/compare/tokenize.sh",
+                             notes="What is timed is said in tokenize_side_by_side.py.")
+    record.after = extra_text
     with tempfile.TemporaryDirectory() as folder:
-        for corpus in CORPORA:
-            text = subprocess.run(["zstd", "-dcq", data / f"bench/{corpus}.jsonl.zst"], capture_output=True, check=True)
-            texts = [json.loads(line)["text"] for line in text.stdout.splitlines()]
-            assert not any("\0" in document for document in texts)
-            sizes[corpus] = sum(len(document.encode()) for document in texts) / 1e6
-            with open(f"{folder}/{corpus}", "wb") as file:
-                file.write("".join(document + "\0" for document in texts).encode())
-        converted = f"{folder}/mistral-v1.tokenizer.json"
-        tokenizer_json_of(str(data / "tokenizers" / FILES["mistral-v1"]), converted)
-
-        def peer_command(peer, model_path, corpus, passes, count):
-            converts = model_path.endswith(".model") and peer not in ("sentencepiece", "gigatoken, .model")
-            return [sys.executable, __file__, "--peer", peer, converted if converts else model_path, f"{folder}/{corpus}",
-                    str(passes), str(count)]
-
-        for turn in range(options.rounds):
-            for model, peers in PEERS.items():
-                model_path = str(data / "tokenizers" / FILES[model])
-                for corpus in CORPORA:
-                    documents, packed = f"{folder}/{corpus}", str(data / f"bench/{corpus}.jsonl.zst")
-
-                    def ours(count):
-                        return measure([options.encode_speed, model_path, documents, "3", str(count)], count)
-                    key = (model, corpus, "trainwright")
-                    results.setdefault(key, []).append(measure([options.encode_speed, model_path, documents, "2"]))
-                    two = ours(2)
-                    threads.setdefault(key, []).append((ours(1), two, two.get("spin_scaling", 0)))
-                    for peer, (passes, every_round) in peers.items():
-                        if turn > 0 and not every_round:
-                            continue
-                        if peer == "spm_encode":
-                            report = run_spm_encode(options.spm_encode or "spm_encode", model_path, documents, sizes[corpus])
-                        else:
-                            report = measure(peer_command(peer, model_path, corpus, passes, 1))
-                        results.setdefault((model, corpus, peer), []).append(report)
-                        if peer in THREADED:
-                            pair = measure(peer_command(peer, model_path, corpus, 1, 2), 2)
-                            threads.setdefault((model, corpus, peer), []).append((report, pair, two.get("spin_scaling", 0)))
-                        load.append(os.getloadavg()[0])
-                    for times in PIPE_TIMES:
-                        corpora = [packed] * times
-                        cpu_s, wall_s = tool_time(options.pretokenize, model_path, corpora)
-                        if times == 1:
-                            tool.setdefault((model, corpus), []).append(cpu_s)
-                        pipes.setdefault((model, corpus, times), []).append(
-                            (wall_s, pipe_time(options.pretokenize, options.pack, model_path, corpora)))
-                    if turn == 0:
-                        shares = profile(options.pretokenize, model_path, packed, folder)
-                        if shares:
-                            profiles.append({"model": model, "corpus": corpus, "shares": shares})
-    cpu = next((line.split(":")[1].strip() for line in open("/proc/cpuinfo") if line.startswith("model name")), "?")
-    summary = {
-        "schema": "trainwright.compare.tokenize/3", "date": datetime.date.today().isoformat(), "cpu": cpu,
-        "processors": os.cpu_count(), "python": platform.python_version(), "rounds": options.rounds,
-        "wall_s": time.monotonic() - started, "load_1min": [min(load), max(load)], "encoders": summarize(results, sizes),
-        "threads": summarize_threads(threads, sizes),
-        "pretokenize": [{"model": m, "corpus": c, "mb_per_cpu_s": {"best": sizes[c] / min(s), "median": sizes[c] / statistics.median(s)}}
-                        for (m, c), s in tool.items()],
-        "pipes": [{"model": m, "corpus": c, "times": t, "alone_s": min(a for a, _ in pairs), "with_pack_s": min(p for _, p in pairs),
-                   "share": min(a for a, _ in pairs) / min(p for _, p in pairs)} for (m, c, t), pairs in pipes.items()],
-        "profiles": profiles}
-    pathlib.Path(options.out + ".json").write_text(json.dumps(summary, indent=1) + "\n")
-    write_markdown(options.out + ".md", summary)
+        sizes = write_corpora(options, folder)
+        tokenizer_json_of(str(options.data / "tokenizers" / FILES["mistral-v1"]), f"{folder}/mistral-v1.tokenizer.json")
+        for model in options.models:
+            for corpus in options.corpora:
+                run_contest(Contest(options, folder, model, corpus, sizes[corpus]), options.parts, record, folder)
 
 
 main()

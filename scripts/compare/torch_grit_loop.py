@@ -1,25 +1,26 @@
 #!/usr/bin/env python3
 """Trains embeddings with PyTorch, as one contestant of grit_speed.py: contrastive steps larger than a micro-batch.
 
-usage: torch_grit_loop.py --init CHECKPOINT --records RECORDS.jsonl --steps N --batch B --accum A [--loop LOOP] [--sorted]
-                          [--compile [--few-shapes]] [--attention bb|cc] [--precision fp32|bf16] [--threads N]
+usage: torch_grit_loop.py --init CHECKPOINT --records RECORDS.jsonl --batch B --accum A [--loop LOOP] [--sorted]
+                          [--compile MODE [--few-shapes]] [--attention bb|cc] [--precision fp32|bf16] [--threads N]
                           [--query-max-len N] [--passage-max-len N]
 
 Steps take the records one behind the other, B x A each: RECORDS.jsonl holds them in the order of the steps. LOOP is torch:
 torch_grit.py's GradCache around transformers' model, padded to the longest text of a micro-batch; or st: sentence-transformers'
 CachedMultipleNegativesRankingLoss with micro-batches of B. --sorted puts the texts of a step in the order of their lengths
-before it is cut into micro-batches, --compile compiles the layers, with --few-shapes for each shape of a micro-batch instead
-of for all. Nothing is dropped out. Prints one JSON object: wall and processor time, tokens and tokens with padding of each
-step, the losses, threads and peak memory.
+before it is cut into micro-batches, --compile compiles the layers by a mode of torch.compile, with --few-shapes for each shape of a
+micro-batch instead of for all. Nothing is dropped out. Each line of its standard input asks for `steps` steps from the step `first`
+on (protocol.py), whatever it has done before. Answers have wall and processor time, tokens and tokens with padding of each step,
+the losses, threads and peak memory.
 """
 import argparse
-import json
+import itertools
 import resource
-import time
 
 import torch
 from transformers import LlamaForCausalLM
 
+import protocol
 import torch_grit
 from torch_grit import Options, Texts
 
@@ -27,13 +28,13 @@ from torch_grit import Options, Texts
 class LeanModel(torch_grit.Model):
     """torch_grit.Model with masks as small as a careful user makes them."""
 
-    def __init__(self, language_model, options, compiled, few_shapes):
+    def __init__(self, language_model, options, mode, few_shapes):
         super().__init__(language_model, options)
         self.run = language_model.base_model
-        if compiled:
+        if mode:
             # A layer at a time: one compilation serves them all.
             for layer in self.run.layers:
-                layer.compile(dynamic=not few_shapes)
+                layer.compile(dynamic=not few_shapes, mode=mode)
 
     def hidden(self, ids_bt, tokens_bt, bidirectional):
         # A mask of 4 dimensions is taken as it is; one of 2 becomes a causal one.
@@ -121,11 +122,11 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     for name in ("--init", "--records"):
         parser.add_argument(name, required=True)
-    for name in ("--steps", "--batch", "--accum"):
+    for name in ("--batch", "--accum"):
         parser.add_argument(name, type=int, required=True)
     parser.add_argument("--loop", choices=["torch", "st"], default="torch")
     parser.add_argument("--sorted", action="store_true")
-    parser.add_argument("--compile", action="store_true")
+    parser.add_argument("--compile")
     parser.add_argument("--few-shapes", action="store_true")
     parser.add_argument("--attention", choices=["bb", "cc"], default="bb")
     parser.add_argument("--precision", choices=["fp32", "bf16"], default="fp32")
@@ -139,23 +140,29 @@ def main():
     records = torch_grit.read_records(args.records)
     loop = (TorchLoop if args.loop == "torch" else SentenceTransformersLoop)(args, options)
     optimizer = torch.optim.AdamW(torch_grit.parameter_groups(loop.parameters, 0.01), lr=1e-4, betas=(0.9, 0.95), fused=True)
-    result = {"step_times_s": [], "cpu_times_s": [], "tokens": [], "padded_tokens": [], "losses_nats": []}
     queries = args.batch * args.accum
-    assert len(records) >= args.steps * queries, "fewer records than the steps take"
-    for step in range(args.steps):
-        batch = torch_grit.Batch.of(records[step * queries:(step + 1) * queries], [], options)
-        before, begin, cpu_begin = loop.padded_tokens, time.monotonic(), time.process_time()
-        result["losses_nats"].append(loop.step(batch.queries, batch.passages))
-        torch.nn.utils.clip_grad_norm_(loop.parameters, 1.0)
-        optimizer.step()
-        optimizer.zero_grad(set_to_none=True)
-        result["step_times_s"].append(time.monotonic() - begin)
-        result["cpu_times_s"].append(time.process_time() - cpu_begin)
-        result["tokens"].append(int(batch.queries.tokens_bt.sum() + batch.passages.tokens_bt.sum()))
-        result["padded_tokens"].append(loop.padded_tokens - before)
-    result["threads"] = torch.get_num_threads()
-    result["max_memory_bytes"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-    print(json.dumps(result))
+
+    def work(first, steps):
+        assert len(records) >= (first + steps) * queries, "fewer records than the steps take"
+        numbers, tokens, padded_tokens = itertools.count(first), [], []
+
+        def step():
+            number = next(numbers)
+            batch = torch_grit.Batch.of(records[number * queries:(number + 1) * queries], [], options)
+            before = loop.padded_tokens
+            loss = loop.step(batch.queries, batch.passages)
+            torch.nn.utils.clip_grad_norm_(loop.parameters, 1.0)
+            optimizer.step()
+            optimizer.zero_grad(set_to_none=True)
+            tokens.append(int(batch.queries.tokens_bt.sum() + batch.passages.tokens_bt.sum()))
+            padded_tokens.append(loop.padded_tokens - before)
+            return loss
+
+        told = protocol.times_of_steps(step, steps)
+        return protocol.whole_of_steps({**told, "tokens": tokens, "padded_tokens": padded_tokens, "threads": torch.get_num_threads(),
+                                        "max_memory_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024})
+
+    protocol.serve(work)
 
 
 if __name__ == "__main__":

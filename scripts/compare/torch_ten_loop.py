@@ -2,22 +2,23 @@
 """Trains or scans with PyTorch, as one contestant of ten.py.
 
 usage: torch_ten_loop.py --what ten|llama|mamba2|scan [--init CHECKPOINT | --shape SHAPE.json] [--chunks CHUNKS.jsonl --seed N]
-                         --seq T --batch B --steps N [--channels K] [--compile] [--threads N]
+                         --seq T --batch B [--channels K] [--compile MODE] [--threads N]
 
 ten: torch_ten.py with torch_ten_chunked.py's recurrence. llama: torch_models.py's. mamba2: transformers' Mamba2 of the shape.
 All take the samples that `train` takes, in its order; each is one document. scan: the recurrence alone, forward and
 backward, on random numbers.
-Prints one JSON object: wall and processor time and tokens of each step, losses, parameters, threads and peak memory.
+Each line of its standard input asks for so many more steps (protocol.py); answers have wall and processor time of each step, their
+tokens, losses, parameters, threads and peak memory.
 """
 import argparse
 import itertools
 import json
 import resource
-import time
 
 import torch
 from torch.nn import functional as F
 
+import protocol
 import sample_order
 import torch_models
 import torch_ten_chunked
@@ -77,7 +78,7 @@ def samples_of(options):
 
 def training_step(options):
     model = {"ten": ten, "llama": llama, "mamba2": mamba2}[options.what](options)
-    run = torch.compile(model, dynamic=False) if options.compile else model
+    run = torch.compile(model, dynamic=False, mode=options.compile) if options.compile else model
     optimizer, samples = optimizer_of(model), samples_of(options)
     piece = max(1, PIECE_TOKENS // options.seq) if options.what == "mamba2" else options.batch
 
@@ -104,7 +105,7 @@ def scan_step(options):
     b = torch.randn(options.batch, options.seq, 2 * options.channels, requires_grad=True)
     gradient = torch.randn_like(b)
     scan = torch_ten_chunked.chunked_scan
-    run = torch.compile(scan, dynamic=False) if options.compile else scan
+    run = torch.compile(scan, dynamic=False, mode=options.compile) if options.compile else scan
 
     def step():
         for leaf in (log_modulus, angle, b):
@@ -122,22 +123,20 @@ def main():
         parser.add_argument(name)
     for name, default in (("--seed", 1), ("--channels", 64), ("--threads", 1)):
         parser.add_argument(name, type=int, default=default)
-    for name in ("--seq", "--batch", "--steps"):
+    for name in ("--seq", "--batch"):
         parser.add_argument(name, type=int, required=True)
-    parser.add_argument("--compile", action="store_true")
+    parser.add_argument("--compile")
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
     step, parameters = scan_step(options) if options.what == "scan" else training_step(options)
-    losses, walls, processors = [], [], []
-    for _ in range(options.steps):
-        wall, processor = time.monotonic(), time.process_time()
-        losses.append(step())
-        walls.append(time.monotonic() - wall)
-        processors.append(time.process_time() - processor)
-    print(json.dumps({"losses_nats": losses, "step_times_s": walls, "cpu_times_s": processors,
-                      "tokens": [options.seq * options.batch] * options.steps, "parameters": parameters,
-                      "threads": torch.get_num_threads(),
-                      "max_memory_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024}))
+
+    def work(steps):
+        return protocol.whole_of_steps({
+            **protocol.times_of_steps(step, steps), "tokens": options.seq * options.batch, "parameters": parameters,
+            "threads": torch.get_num_threads(),
+            "max_memory_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024})
+
+    protocol.serve(work)
 
 
 if __name__ == "__main__":

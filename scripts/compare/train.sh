@@ -1,21 +1,23 @@
 #!/usr/bin/env bash
 # Trains two models with `train` and with plain PyTorch, eager and compiled, side by side: speed, memory, losses.
 #
-# usage: scripts/compare/train.sh [--rounds N] [--steps N] [--models LIST] [--precisions LIST] [--no-compile] [--losses]
-#                               [--hf] [OUT.md]
+# usage: scripts/compare/train.sh [--rounds N] [--cpus LIST] [--threads LIST] [--steps N] [--models LIST] [--precisions LIST]
+#                               [--modes LIST] [--losses [N]] [--hf] OUT
 #
-#   --rounds N         interleaved repetitions of every contestant (default: 3)
-#   --steps N          optimizer steps of a run, of which the first three are not timed (default: 50)
+#   --rounds N         interleaved repetitions of every contestant (default: 5, the fewest of which anything is established)
+#   --cpus LIST        processors to be pinned to (default: those with the least to do)
+#   --threads LIST     of every contestant (default: 1)
+#   --steps N          optimizer steps a round, beside three that are not timed (default: 5)
 #   --models LIST      of nanogpt,llama (default: both)
 #   --precisions LIST  of fp32,bf16 (default: both)
-#   --no-compile       leave out torch.compile
-#   --losses           compare losses too, with two more loops: one sums the gradients' norm in float64, as train does,
-#                      one computes everything in float64
+#   --modes LIST       of eager,compiled,max-autotune: PyTorch's contestants (default: all)
+#   --losses [N]       compare losses of N steps (default: 50) too, with two more loops: one sums the gradients' norm in
+#                      float64, as train does, one computes everything in float64
 #   --hf               the Llama with Hugging Face's Trainer too, and `evaluate` beside its evaluation
-#   OUT.md             where the report goes (default: standard output)
+#   OUT                writes OUT.json, from which the same command goes on, and OUT.md
 #
 # Both models have 6 layers of width 384 and Mistral's vocabulary of 32,000; a step is 2,048 tokens. All contestants
-# have the same initial weights, tokens, order, optimiser and schedule, and as many threads as there are processors.
+# have the same initial weights, tokens, order, optimiser and schedule, and as many threads.
 # PYTHON names a Python with scripts/compare/requirements.txt; TRAINWRIGHT_TEST_DATA the folder of real data. See
 # torch_models.py, torch_train.py, hf_trainer.py and train_side_by_side.py.
 set -euo pipefail
@@ -25,6 +27,8 @@ source scripts/common.sh
 # shellcheck source=scripts/compare/one_document.sh
 source scripts/compare/one_document.sh
 
+[[ ${1:-} != -h && ${1:-} != --help ]] || { print_usage; exit; }
+(($# > 0)) || die "OUT is missing" "scripts/compare/train.sh --help"
 python=${PYTHON:-python3}
 "$python" -c 'import torch, safetensors' 2> /dev/null ||
   die "$python has no torch and safetensors" "see scripts/compare/requirements.txt; PYTHON names another Python"

@@ -1,19 +1,21 @@
 #!/usr/bin/env python3
-"""Compares the ids of SentencePiece models by this suite and by the Python package, and how long both take.
+"""Compares the ids of SentencePiece models by this suite and by the Python package, and how fast both are.
 
-usage: unigram.py --speed ENCODE_SPEED MODEL DOCUMENTS [MODEL DOCUMENTS ...]
+usage: unigram.py --speed ENCODE_SPEED [--out OUT [--rounds N] [--cpus LIST]] MODEL DOCUMENTS [MODEL DOCUMENTS ...]
        unigram.py --train FOLDER TEXT [TEXT ...]
        unigram.py --random COUNT --speed ENCODE_SPEED MODEL [MODEL ...]
 
 DOCUMENTS is a file of documents with a zero byte behind each, as encode_speed takes them (tests/tok/encode_speed_main.cc;
-build/release/tests/encode_speed). A line a pair says how many documents were compared and how many differ, and megabytes of
-text for a CPU second on one thread: of the package, given bytes, and of the suite, cold and warm. The first documents that
-differ are named by their numbers. Exits with 1 where any differs.
+build/release/tests/encode_speed). A line a pair says how many documents were compared and how many differ. The first
+documents that differ are named by their numbers. Exits with 1 where any differs. With --out they are timed, too, by the protocol
+of protocol.py: megabytes of text for a CPU second on one thread, of the package, given bytes, and of the suite, cold and
+warm (the package remembers nothing); OUT.json and OUT.md are written.
 
 --random makes COUNT documents of bytes, of characters, and of parts of the models' pieces instead, the same every time.
 --train trains the models that the comparison of 2026-11-28 used, on lines of the texts.
 
 Needs scripts/make_unigram_fixtures.requirements.txt."""
+import argparse
 import json
 import pathlib
 import random
@@ -21,9 +23,10 @@ import struct
 import subprocess
 import sys
 import tempfile
-import time
 
+import protocol
 import sentencepiece
+from protocol import Comparison, Contestant, Sample
 
 BASE = dict(model_type="unigram", max_sentence_length=20000, num_threads=1, minloglevel=2, input_sentence_size=20000,
             shuffle_input_sentence=True, hard_vocab_limit=False, vocab_size=8000)
@@ -84,48 +87,74 @@ def suite_ids(encode_speed, model, file, folder):
     return report, ids
 
 
-def compare(encode_speed, model, file, folder):
+def compare_ids(options, model, file, folder):
+    """How many documents differ."""
     processor = sentencepiece.SentencePieceProcessor(model_file=model)
-    documents = pathlib.Path(file).read_bytes().split(b"\0")
-    if documents[-1] == b"":
-        documents.pop()
-    report, ids = suite_ids(encode_speed, model, file, folder)
+    documents = documents_of(file)
+    _, ids = suite_ids(options.speed, model, file, folder)
     if len(ids) != len(documents):
         sys.exit(f"{file}: {len(documents)} documents, and ids of {len(ids)}")
-    seconds, differing = 0.0, []
-    for number, document in enumerate(documents):
-        begin = time.process_time()
-        expected = processor.encode(document)
-        seconds += time.process_time() - begin
-        if expected != ids[number]:
-            differing.append(number)
-    megabytes = sum(map(len, documents)) / 1e6
-    cold, warm = (megabytes / pass_s for pass_s in report["cpu_s"][:2])
-    print(f"{pathlib.Path(model).stem} {pathlib.Path(file).name}: {len(documents)} documents, {megabytes:.1f} MB, "
-          f"{len(differing)} differ{' ' + str(differing[:5]) if differing else ''}; sentencepiece {sentencepiece.__version__} "
-          f"{megabytes / seconds:.1f} MB/s, suite {cold:.1f} cold, {warm:.1f} warm", flush=True)
+    differing = [number for number, document in enumerate(documents) if processor.encode(document) != ids[number]]
+    print(f"{pathlib.Path(model).stem} {pathlib.Path(file).name}: {len(documents)} documents, "
+          f"{sum(map(len, documents)) / 1e6:.1f} MB, {len(differing)} differ{' ' + str(differing[:5]) if differing else ''}",
+          flush=True)
     return len(differing)
 
 
+def documents_of(file):
+    documents = pathlib.Path(file).read_bytes().split(b"\0")
+    return documents[:-1] if documents[-1] == b"" else documents
+
+
+def comparison_of(options, model, file):
+    processor = sentencepiece.SentencePieceProcessor(model_file=model)
+    documents = documents_of(file)
+    megabytes = sum(map(len, documents)) / 1e6
+
+    def suite():
+        report = json.loads(protocol.run_command([options.speed, model, file, "2", "1"]).stdout)
+        return {aspect: Sample(megabytes, report["cpu_s"][turn], report["wall_s"][turn])
+                for turn, aspect in enumerate(("cold", "warm"))}
+
+    def package():
+        _, took = protocol.timed(lambda: [processor.encode(document) for document in documents])
+        return {aspect: Sample.of(megabytes, took) for aspect in ("cold", "warm")}
+
+    name = f"{pathlib.Path(model).stem}, {pathlib.Path(file).name}"
+    return Comparison(name, "MB of text", [Contestant("trainwright", suite), Contestant("sentencepiece", package)],
+                      **protocol.how(options), settings={"megabytes": round(megabytes, 3)})
+
+
+def random_pairs(options, folder):
+    for model in options.paths:
+        file = f"{folder}/random-{pathlib.Path(model).stem}"
+        documents = random_documents(options.random, sentencepiece.SentencePieceProcessor(model_file=model))
+        pathlib.Path(file).write_bytes(b"".join(document.replace(b"\0", b"") + b"\0" for document in documents))
+        yield model, file
+
+
 def main():
-    arguments = sys.argv[1:]
-    if len(arguments) < 3 or arguments[0] not in ("--train", "--speed", "--random"):
-        sys.exit(__doc__)
-    if arguments[0] == "--train":
-        train(arguments[1], arguments[2:])
+    parser = argparse.ArgumentParser(usage=__doc__)
+    parser.add_argument("--train")
+    parser.add_argument("--random", type=int)
+    parser.add_argument("--speed")
+    parser.add_argument("--out")
+    protocol.add_options(parser)
+    parser.add_argument("paths", nargs="+")
+    options = parser.parse_args()
+    if options.train:
+        train(options.train, options.paths)
         return
-    count = int(arguments[1]) if arguments[0] == "--random" else 0
-    encode_speed, *rest = arguments[3 if count else 1:]
+    if not options.speed:
+        parser.error("--speed is missing")
     with tempfile.TemporaryDirectory() as folder:
-        pairs = list(zip(rest[::2], rest[1::2]))
-        if count:
-            pairs = []
-            for model in rest:
-                file = f"{folder}/random-{pathlib.Path(model).stem}"
-                documents = random_documents(count, sentencepiece.SentencePieceProcessor(model_file=model))
-                pathlib.Path(file).write_bytes(b"".join(document.replace(b"\0", b"") + b"\0" for document in documents))
-                pairs.append((model, file))
-        differing = [compare(encode_speed, model, file, folder) for model, file in pairs]
+        pairs = list(random_pairs(options, folder) if options.random else zip(options.paths[::2], options.paths[1::2]))
+        differing = [compare_ids(options, model, file, folder) for model, file in pairs]
+        if options.out:
+            record = protocol.Record(options.out, "SentencePiece models beside the library", "scripts/compare/unigram.py",
+                                     notes=f"sentencepiece {sentencepiece.__version__}.")
+            for model, file in pairs:
+                record.run(comparison_of(options, model, file))
     sys.exit(1 if any(differing) else 0)
 
 

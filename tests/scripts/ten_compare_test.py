@@ -5,6 +5,7 @@ usage: ten_compare_test.py SOURCE_DIR
 """
 import pathlib
 import sys
+import types
 import unittest
 
 SOURCE_DIR = pathlib.Path(sys.argv.pop(1)).resolve()
@@ -31,30 +32,38 @@ class Models(unittest.TestCase):
         self.assertEqual(config["windows"], [])
 
 
-def timed(contestant, step_s, loss=5.0):
-    """A run of three steps of 1,000 tokens each, of which the last one counts."""
-    return {"settings": {"model": "ten-micro", "tokens": 500, "batch": 2, "steps": 3, "threads": 2}, "contestant": contestant,
-            "round": 1, "load": [0.5, 0.5], "processor": "a processor", "versions": [], "losses_nats": [loss] * 3,
-            "step_times_s": [9.0, 9.0, step_s], "cpu_times_s": [9.0, 9.0, 2 * step_s], "tokens": [1000] * 3}
+def record_of(first_losses=None, **rates):
+    """A comparison of three steps of 1,000 tokens with such rates, in one round."""
+    samples = {ten_report.NAMES[name.replace("_", "-")]: {"": {
+        "rate": rate, "cpu_s": 1, "wall_s": 1, "cpu_share": 1.0, "work": 1000, "losses_nats": [6.0 if "llama" in name else 5.0], "parameters": 1e6,
+        "max_memory_bytes": 1e6}} for name, rate in rates.items()}
+    name = "ten-micro, 512 tokens, threads 1"
+    state = {"name": name, "settings": {"model": "ten-micro", "tokens": 512, "threads": 1, "unit": "tokens"}, "cpus": [0],
+             "ours": "TEN, train", "peers": {one: one for one in samples}, "failed": {},
+             "tries": [{"round": 1, "try": 1, "counts": True, "marks": [], "load": [0], "samples": samples}]}
+    return types.SimpleNamespace(states=[state], extra={"first_losses": {name: first_losses or {}}})
 
 
 class Reports(unittest.TestCase):
     def test_what_train_gains_with_ten_is_compared_with_what_it_gains_with_a_llama(self):
-        runs = [timed("train", 1.0), timed("eager", 3.0), timed("compiled", 2.0), timed("llama", 2.0),
-                timed("llama-eager", 3.0), timed("llama-compiled", 6.0)]
-        report = ten_report.report(runs)
-        self.assertIn("eager, train is 3.00 times as fast with TEN and 1.50 times with Llama: at least the ratio", report)
-        self.assertIn("compiled, train is 2.00 times as fast with TEN and 3.00 times with Llama: NOT the ratio", report)
-        llama_rows = [line for line in report.splitlines() if line.startswith("| Llama, ")]
-        self.assertEqual([row.split("|")[-2].strip() for row in llama_rows], ["2.00", "1.50", "3.00"])
+        text = ten_report.text(record_of(train=6, eager=2, compiled=3, llama=3, llama_eager=2, llama_compiled=1))
+        self.assertIn("eager, train is 3.00 times as fast with TEN and 1.50 times with Llama: at least the ratio", text)
+        self.assertIn("compiled, train is 2.00 times as fast with TEN and 3.00 times with Llama: NOT the ratio", text)
 
     def test_without_a_llama_in_pytorch_nothing_is_compared(self):
-        self.assertNotIn("with Llama", ten_report.report([timed("train", 1.0), timed("eager", 3.0), timed("llama", 2.0)]))
+        self.assertNotIn("with Llama", ten_report.text(record_of(train=6, eager=2, llama=3)))
 
     def test_first_losses_are_compared_model_by_model(self):
-        runs = [timed("train", 1.0, 5.0), timed("eager", 1.0, 5.0), timed("llama", 1.0, 6.0), timed("llama-eager", 1.0, 6.1)]
-        self.assertEqual(len(ten_report.differences(runs)), 1)
-        self.assertIn("llama-eager", ten_report.differences(runs)[0])
+        record = record_of({"eager": 5.0, "llama-eager": 6.1}, train=1, eager=1, llama=1, llama_eager=1)
+        self.assertEqual(len(ten_report.differences(record)), 1)
+        self.assertIn("llama-eager", ten_report.differences(record)[0])
+
+    def test_the_scans_of_all_layers_are_a_share_of_a_step(self):
+        record, scans = record_of(train=10), record_of(scan=1000)
+        scans.states[0]["name"] = "scan, " + record.states[0]["name"]
+        record.states += scans.states
+        layers = ten_models.MODELS["ten-micro"]["ten"]["num_hidden_layers"]
+        self.assertIn(f"The scans of {layers} layers take {layers / 100:.1%} of train's step.", ten_report.text(record))
 
 
 if __name__ == "__main__":

@@ -1,0 +1,176 @@
+"""The table of claims of scripts/compare/all.sh: what it names exists, and what it makes of measured and missing results.
+
+usage: compare_claims_test.py SOURCE_DIR
+"""
+import argparse
+import contextlib
+import io
+import json
+import pathlib
+import shlex
+import sys
+import tempfile
+import unittest
+
+SOURCE = pathlib.Path(sys.argv.pop(1)).resolve()
+sys.path.insert(0, str(SOURCE / "scripts/compare"))
+import claims  # noqa: E402
+
+SMALL = ("run\tone\t10\tone.sh --fast\nrun\ttwo\t30\t{python} two.py {data}\n"
+         "claim\tfast\tone\tc\t-\t-\tpeer\t2\tLICENSE\tMIT\nclaim\tfaster\tone\tc\twarm\t-\t-\t3\tLICENSE\tMIT\n"
+         "claim\tother\ttwo\td\t-\t-\t-\t1\tLICENSE\tMIT\n")
+
+
+def record_of(rates, marks=(), kind="intel-amx"):
+    """OUT.json of a run whose comparison c has ours at 10 in each round and the peer's mode at such rates."""
+    def sample(rate):
+        return {"": {"work": rate, "cpu_s": 1, "wall_s": 1, "cpu_share": 1.0, "rate": rate}}
+    tries = [{"round": number, "try": 1, "counts": True, "marks": list(marks), "load": [0],
+              "samples": {"ours": sample(10), "peer, mode": sample(rate)}} for number, rate in enumerate(rates, 1)]
+    state = {"name": "c", "settings": {"threads": 1, "unit": "u"}, "ours": "ours", "cpus": [0], "failed": {}, "tries": tries,
+             "peers": {"ours": "ours", "peer, mode": "peer"}}
+    machine = {"kind": kind, "model": "a processor", "units": [], "processors": 2, "governor": None, "virtual": True}
+    return {"date": "2026-01-02", "machine": machine, "notes": "", "comparisons": [state]}
+
+
+class Table(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.runs, cls.claims = claims.read_table(claims.TABLE.read_text())
+
+    def test_each_claim_names_the_line_that_makes_it(self):
+        self.assertGreater(len(self.claims), 25)
+        for claim in self.claims.values():
+            self.assertRegex(claim.source(), r":\d+$")
+
+    def test_each_run_is_a_script_and_decides_a_claim(self):
+        for run in self.runs.values():
+            script = next(word for word in shlex.split(run.command) if word.startswith("scripts/"))
+            self.assertTrue((SOURCE / script).exists(), script)
+            self.assertTrue([claim for claim in self.claims.values() if claim.run == run.name], run.name)
+
+    def test_all_of_them_take_two_hours_at_most(self):
+        self.assertLessEqual(sum(run.minutes for run in self.runs.values()), 120)
+
+    def test_a_line_that_is_neither_is_refused(self):
+        for line in ("claim\ta\tnone\tc\t-\t-\t-\t1\tLICENSE\tMIT", "run\ta\t1", "else\ta\tb"):
+            with self.assertRaisesRegex(ValueError, "claims.tsv:1"):
+                claims.read_table(line)
+
+    def test_a_phrase_that_nobody_says_is_refused(self):
+        _, small = claims.read_table(SMALL.replace("LICENSE\tMIT", "LICENSE\tno such words here"))
+        with self.assertRaisesRegex(ValueError, "does not say"):
+            small["fast"].source()
+
+
+class Results(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.store = claims.Store(pathlib.Path(folder.name))
+        text = SMALL.replace("LICENSE\tMIT", "scripts/compare/claims.tsv\tRuns and the claims")
+        self.runs, self.claims = claims.read_table(text)
+        self.options = argparse.Namespace(deadline=120, only=None, again=False, quick=False, data="/d", python=sys.executable,
+                                          work=self.store.folder / "work")
+
+    def run_all(self, clock=lambda: 0.0):
+        done = []
+
+        def execute(run, own, store, kind, options, seconds):
+            done.append((run.name, [claim.name for claim in own], seconds))
+            return True
+        with contextlib.redirect_stderr(io.StringIO()) as err:
+            well = claims.run_all(self.runs, self.claims, self.store, "intel-amx", self.options, clock, execute)
+        return well, done, err.getvalue()
+
+    def judge(self, name, record):
+        told = claims.judged(self.claims[name], record)
+        self.store.write(record["machine"]["kind"], self.claims[name], told)
+        return told
+
+    def test_a_claim_is_judged_by_the_lower_end_of_its_peers_interval(self):
+        told = self.judge("fast", record_of([5, 4, 4, 4, 4]))
+        self.assertEqual((told["mode"], told["low"], told["high"], told["verdict"]), ("peer, mode", 2.0, 2.5, "holds"))
+        self.assertEqual(claims.judged(self.claims["fast"], record_of([5.1, 4, 4, 4, 4]))["verdict"], "misses")
+        self.assertEqual(claims.judged(self.claims["fast"], record_of([4] * 5, ["steal 3.0%"]))["verdict"], "not established")
+
+    def test_a_run_that_has_nothing_on_a_claim_is_not_well(self):
+        record = record_of([4] * 5)
+        with contextlib.redirect_stderr(io.StringIO()) as err:
+            self.assertTrue(claims.keep([self.claims["fast"]], self.store, "intel-amx", record))
+            self.assertFalse(claims.keep([self.claims["fast"], self.claims["faster"]], self.store, "intel-amx", record))
+        self.assertIn("one has nothing on faster", err.getvalue())
+        self.assertEqual([path.name for path in self.store.folder.rglob("*.json")], ["fast.json"])
+
+    def test_what_a_run_does_not_have_is_not_judged(self):
+        self.assertIsNone(claims.judged(self.claims["other"], record_of([4] * 5)))
+        self.assertIsNone(claims.judged(self.claims["faster"], record_of([4] * 5)))
+
+    def test_kinds_of_processors_are_side_by_side_and_the_missing_one_is_named(self):
+        self.judge("fast", record_of([4] * 5))
+        text = claims.table_of(self.claims, self.store)
+        self.assertIn("| claim | peer | goal | source | intel-amx | amd |", text)
+        self.assertIn("| holds: 2.50 (2.50 to 2.50) of peer, mode, 2026-01-02 | not measured |", text)
+        self.assertIn("- intel-amx: 2 processors of an a processor (intel-amx; no wide units, virtual). 1 holds, 2 not measured.", text)
+        self.judge("fast", record_of([10] * 5, kind="amd-avx512"))
+        text = claims.table_of(self.claims, self.store)
+        self.assertIn("| amd-avx512 | intel-amx |", text)
+        self.assertIn("| misses: 1.00 (1.00 to 1.00) of peer, mode, 2026-01-02 | holds: 2.50", text)
+
+    def test_what_is_measured_is_not_measured_again_unless_asked(self):
+        for name in ("fast", "faster"):
+            self.store.write("intel-amx", self.claims[name], claims.judged(self.claims["fast"], record_of([4] * 5)))
+        self.assertEqual(self.run_all()[1], [("two", ["other"], 7200)])
+        self.options.again = True
+        self.assertEqual([name for name, _, _ in self.run_all()[1]], ["one", "two"])
+
+    def test_results_of_another_kind_of_processor_leave_it_due(self):
+        self.store.write("amd-avx512", self.claims["other"], claims.judged(self.claims["fast"], record_of([4] * 5)))
+        self.assertEqual([name for name, _, _ in self.run_all()[1]], ["one", "two"])
+
+    def test_no_run_is_started_that_the_time_left_is_too_short_for(self):
+        self.options.deadline = 40
+        ticks = iter([0, 0, 11 * 60])
+        well, done, err = self.run_all(lambda: next(ticks))
+        self.assertEqual(done, [("one", ["fast", "faster"], 2400)])
+        self.assertFalse(well)
+        self.assertIn("two: takes 30 minutes, and 29 are left", err)
+
+    def test_only_takes_names_of_runs_and_of_claims(self):
+        self.options.only = ["faster"]
+        self.assertEqual([(name, own) for name, own, _ in self.run_all()[1]], [("one", ["faster"])])
+        self.options.only = ["two"]
+        self.assertEqual([name for name, _, _ in self.run_all()[1]], ["two"])
+        self.options.only = ["three"]
+        with self.assertRaisesRegex(ValueError, "three"):
+            self.run_all()
+
+    def run_script(self, script, seconds=60):
+        """Whether a run of this program ended well, and the claims that it left; OUT is its first argument."""
+        run = claims.Run("one", 1, shlex.join(["{python}", "-c", script]))
+        with contextlib.redirect_stderr(io.StringIO()):
+            well = claims.run_one(run, [self.claims["fast"]], self.store, "intel-amx", self.options, seconds)
+        return well, self.store.read("intel-amx", self.claims["fast"])
+
+    def test_a_run_leaves_its_claims_and_a_log(self):
+        script = f"import sys; print('log'); open(sys.argv[1] + '.json', 'w').write({json.dumps(json.dumps(record_of([4] * 5)))})"
+        well, told = self.run_script(script)
+        self.assertEqual((well, told["verdict"]), (True, "holds"))
+        self.assertEqual((self.options.work / "intel-amx/one.log").read_text(), "log\n")
+
+    def test_nothing_is_kept_of_one_that_failed_or_was_stopped(self):
+        write = f"import sys, time; open(sys.argv[1] + '.json', 'w').write({json.dumps(json.dumps(record_of([4] * 5)))})"
+        self.assertEqual(self.run_script(write + "; sys.exit(1)"), (False, None))
+        self.assertEqual(self.run_script(write + "; time.sleep(60)", 1), (False, None))
+
+    def test_commands_have_the_places_of_this_machine_and_end_with_out(self):
+        options = argparse.Namespace(data="/d", python="/p", quick=True)
+        self.assertEqual(claims.command_of(self.runs["two"], "/o", options), ["/p", "two.py", "/d", "--rounds", "1", "--tries", "1", "/o"])
+
+    def test_the_table_is_written_where_the_results_are(self):
+        claims.write_table(self.claims, self.store)
+        self.assertIn("not measured", (self.store.folder / "claims.md").read_text())
+
+
+if __name__ == "__main__":
+    unittest.main()
