@@ -50,8 +50,8 @@ at::Tensor AdapterValues(const FlatParameters& parameters, const WeightsOutput& 
   return values;
 }
 
-/// Where the moving average of the weights is among a state's tensors; nothing where it has none, or no update
-/// was made.
+/// Where the moving average of the weights is among a state's tensors; nothing where it has none, or no
+/// update was made.
 std::optional<size_t> FindAverage(const TrainState& state) {
   const std::vector<OptimizerState>& states = state.trainer.optimizer;
   const auto found = std::find_if(states.begin(), states.end(),

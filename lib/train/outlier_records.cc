@@ -76,7 +76,8 @@ StepOutliers DecodeOutlierState(const nlohmann::json& state, const std::string& 
     holds = false;
   }
   if (!holds) {
-    throw Error(ErrorCode::kBadInput, path, "its windows of losses and gradient norms are not those of a run");
+    throw Error(ErrorCode::kBadInput, path,
+                "its windows of losses and gradient norms are not those of a run");
   }
   return outliers;
 }

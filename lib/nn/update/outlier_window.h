@@ -3,9 +3,9 @@
 ///
 /// A value's z-score is its distance from the mean of the last kOutlierWindow values, itself among them, over
 /// their standard deviation (that of the population); before there are as many nothing is judged. Both sums
-/// are computed from scratch for each value in fp64, from the oldest slot of the window to the last, so that a resumed
-/// run has the same bits. Of a window of n values none can be further away than (n - 1) / sqrt(n), which is
-/// 11.2. Values of skipped steps stay in the window.
+/// are computed from scratch for each value in fp64, from the first slot of the window to the last, so that a
+/// resumed run has the same bits. Of a window of n values none can be further away than (n - 1) / sqrt(n),
+/// which is 11.2. Values of skipped steps stay in the window.
 /// \source llm.c, outlier_detector.h
 #pragma once
 
