@@ -106,6 +106,12 @@ void AdamWBf16Moments(at::Tensor& values, const at::Tensor& gradients, at::Tenso
                       double weight_decay, double epsilon, int64_t key, const at::Tensor& step,
                       const std::optional<at::Tensor>& divisor, const std::optional<at::Tensor>& found_inf,
                       const std::optional<at::Tensor>& rate = {});
+/// Updates elements that lie side by side: see lion.h.
+/// \param values, gradients, exp_avg fp32, of the same elements
+/// \param divisor, found_inf, rate as of AdamWBf16Moments
+void Lion(at::Tensor& values, const at::Tensor& gradients, at::Tensor& exp_avg, double learning_rate,
+          double beta1, double beta2, double weight_decay, const std::optional<at::Tensor>& divisor,
+          const std::optional<at::Tensor>& found_inf, const std::optional<at::Tensor>& rate = {});
 /// A diagonal recurrence in chunks: diagonal_scan.h.
 /// \param log_modulus_k, angle_k fp64, of a decay of all rows
 /// \param lambda_nz fp32, in their place

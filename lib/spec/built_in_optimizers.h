@@ -10,6 +10,13 @@ namespace trainwright {
 /// Takes every shared option and has none of its own.
 OptimizerDescription AdamWDescription();
 
+/// Plain gradients with momentum: lib/optim/sgd.h.
+OptimizerDescription SgdDescription();
+/// The sign of the momentum: lib/optim/lion.h.
+OptimizerDescription LionDescription();
+/// Orthogonal updates of the layers' matrices, AdamW for the rest: lib/optim/muon.h.
+OptimizerDescription MuonDescription();
+
 /// Of all of them, in the order in which they are reported.
 std::vector<OptimizerDescription> BuiltInOptimizerDescriptions();
 

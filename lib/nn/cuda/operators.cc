@@ -169,6 +169,18 @@ void AdamWBf16Moments(at::Tensor& values, const at::Tensor& gradients, at::Tenso
       rate ? rate->const_data_ptr<double>() : nullptr, call.stream()));
 }
 
+void Lion(at::Tensor& values, const at::Tensor& gradients, at::Tensor& exp_avg, double learning_rate,
+          double beta1, double beta2, double weight_decay, const std::optional<at::Tensor>& divisor,
+          const std::optional<at::Tensor>& found_inf, const std::optional<at::Tensor>& rate) {
+  const OperatorCall call({values, gradients, exp_avg, divisor.value_or(values), found_inf.value_or(values),
+                           rate.value_or(values)});
+  TORCH_CHECK(gradients.numel() == values.numel() && exp_avg.numel() == values.numel());
+  call.Check(cuda::Lion(Floats(values), Floats(gradients), Floats(exp_avg), values.numel(),
+                        {learning_rate, beta1, beta2, weight_decay}, divisor ? Floats(*divisor) : nullptr,
+                        found_inf ? Floats(*found_inf) : nullptr,
+                        rate ? rate->const_data_ptr<double>() : nullptr, call.stream()));
+}
+
 }  // namespace operators
 
 namespace {
