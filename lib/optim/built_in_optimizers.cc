@@ -2,6 +2,7 @@
 #include <string>
 
 #include "lib/optim/adamw.h"
+#include "lib/optim/adamw_8bit.h"
 #include "lib/optim/lion.h"
 #include "lib/optim/muon.h"
 #include "lib/optim/optimizer_registry.h"
@@ -27,6 +28,7 @@ OptimizerRegistry BuiltInOptimizers() {
   registry.Add(SgdKind());
   registry.Add(LionKind());
   registry.Add(MuonKind());
+  registry.Add(AdamW8BitKind());
   return registry;
 }
 

@@ -47,7 +47,8 @@ at::Tensor KeepOf(const DeviceInputs& inputs) {
 
 at::Tensor NewtonSchulz(at::Tensor x_nab, int64_t steps) {
   constexpr double kA = 3.4445, kB = -4.7750, kC = 2.0315, kLeastNorm = 1e-7;
-  x_nab.div_(at::linalg_vector_norm(x_nab, 2, at::IntArrayRef{1, 2}, /*keepdim=*/true).clamp_min_(kLeastNorm));
+  x_nab.div_(
+      at::linalg_vector_norm(x_nab, 2, at::IntArrayRef{1, 2}, /*keepdim=*/true).clamp_min_(kLeastNorm));
   for (int64_t step = 0; step < steps; ++step) {
     const at::Tensor gram_naa = at::bmm(x_nab, x_nab.transpose(1, 2));
     const at::Tensor change_naa = at::baddbmm(gram_naa, gram_naa, gram_naa, kB, kC);
@@ -142,8 +143,8 @@ void Muon::UpdateBatch(const Batch& batch, int64_t begin, const at::Tensor& grad
   const at::Tensor orthogonal_nab =
       NewtonSchulz(direction_nab.is_cpu() ? direction_nab : direction_nab.to(at::kBFloat16), ns_steps_);
   const auto rows = static_cast<double>(batch.rows), columns = static_cast<double>(batch.columns);
-  const double scale = match_rms_adamw_ ? 0.2 * std::sqrt(std::max(rows, columns))
-                                        : std::sqrt(std::max(1.0, rows / columns));
+  const double scale =
+      match_rms_adamw_ ? 0.2 * std::sqrt(std::max(rows, columns)) : std::sqrt(std::max(1.0, rows / columns));
   // fp64 scalars: of the host, or of the device that knows them.
   at::Tensor rate = inputs.learning_rate.defined() ? inputs.learning_rate.mul(batch.treatment.rate)
                                                    : at::full({}, update.learning_rate * batch.treatment.rate,
@@ -154,8 +155,7 @@ void Muon::UpdateBatch(const Batch& batch, int64_t begin, const at::Tensor& grad
   const int64_t size = batch.rows * batch.columns;
   for (size_t i = 0; i < batch.offsets.size(); ++i) {
     const at::Tensor orthogonal = orthogonal_nab[static_cast<int64_t>(i)];
-    at::Tensor values =
-        parameters()->Masters(batch.offsets[i], size).view({batch.rows, batch.columns});
+    at::Tensor values = parameters()->Masters(batch.offsets[i], size).view({batch.rows, batch.columns});
     values.mul_(kept).sub_(
         (batch.rows > batch.columns ? orthogonal.t() : orthogonal).to(at::kFloat).mul(step));
   }

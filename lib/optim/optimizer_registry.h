@@ -33,7 +33,7 @@ using OptimizerRegistry = Registry<OptimizerKind>;
 std::unique_ptr<Optimizer> MakeOptimizer(const OptimizerRegistry& registry, FlatParameters* parameters,
                                          OptimizerOptions options, uint64_t seed);
 
-/// Those of this library: adamw, sgd, lion and muon.
+/// Those of this library: adamw, sgd, lion, muon and adamw8bit.
 OptimizerRegistry BuiltInOptimizers();
 
 }  // namespace trainwright

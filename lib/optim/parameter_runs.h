@@ -28,15 +28,15 @@ class ParameterRuns {
   /// \param takes which trained parameters; absent: all
   explicit ParameterRuns(const FlatParameters& parameters,
                          const std::function<bool(const Parameter&)>& takes = {});
-  /// Calls `visit` with the parts of the runs that lie in a range, treatment after treatment; `parts` is never
-  /// empty.
+  /// Calls `visit` with the parts of the runs that lie in a range, treatment after treatment; `parts` is
+  /// never empty.
   void ForEach(
       const ParameterRange& range,
       const std::function<void(const Treatment&, const std::vector<ParameterRange>& parts)>& visit) const;
   /// Of the parameters that it takes, padding included.
   int64_t elements() const { return elements_; }
-  /// Where an element of a parameter that it takes lies in a buffer of elements(), in which they are one after
-  /// the other. Of a run all lie side by side.
+  /// Where an element of a parameter that it takes lies in a buffer of elements(), in which they are one
+  /// after the other. Of a run all lie side by side.
   int64_t PlaceOf(int64_t element) const;
 
  private:

@@ -1,5 +1,5 @@
-/// Stochastic gradient descent with momentum over a model's flat buffers, as torch.optim.SGD with dampening 0.
-/// \source PyTorch 2.9, torch.optim.SGD; Sutskever et al. 2013, "On the importance of initialization and
+/// Stochastic gradient descent with momentum over a model's flat buffers, as torch.optim.SGD with dampening
+/// 0. \source PyTorch 2.9, torch.optim.SGD; Sutskever et al. 2013, "On the importance of initialization and
 /// momentum in deep learning"
 ///
 /// With decay w, which is coupled (it goes through the momentum) and of parameters declared with `decay`

@@ -70,8 +70,25 @@ OptimizerDescription MuonDescription() {
   return description;
 }
 
+OptimizerDescription AdamW8BitDescription() {
+  return {.name = "adamw8bit",
+          .defaults = {.name = "adamw8bit"},
+          .takes = {"beta1", "beta2", "epsilon", "weight_decay", "cycle_momentum"},
+          .state_bytes = [](const OptimizerOptions&, const TrainedSizes& sizes) {
+            int64_t bytes = 0;
+            for (const int64_t elements : sizes.parameters) {
+              constexpr int64_t kBlock = 256, kAlignment = 16;  // adamw_8bit.h, FlatParameters
+              const int64_t blocks = (elements + kBlock - 1) / kBlock,
+                            padded = (elements + kAlignment - 1) / kAlignment * kAlignment;
+              bytes += elements < kLeast8BitElements ? 2 * kFp32Bytes * padded
+                                                     : 2 * blocks * (kBlock + kFp32Bytes);
+            }
+            return bytes;
+          }};
+}
+
 std::vector<OptimizerDescription> BuiltInOptimizerDescriptions() {
-  return {AdamWDescription(), SgdDescription(), LionDescription(), MuonDescription()};
+  return {AdamWDescription(), SgdDescription(), LionDescription(), MuonDescription(), AdamW8BitDescription()};
 }
 
 }  // namespace trainwright

@@ -32,6 +32,7 @@ struct TrainedSizes {
   int64_t segments = 1;  ///< see FlatParameters::StartSegment
   /// Of them, those of the matrices of the layers (LayerMatrices), padding included.
   int64_t matrix_elements = 0;
+  std::vector<int64_t> parameters = {};  ///< elements of each, without padding
 };
 
 struct OptimizerDescription {

@@ -5,7 +5,9 @@ usage: make_optimizer_fixtures.py OUTPUT_FILE      (needs make_optimizer_fixture
 
 sgd: torch.optim.SGD. lion: lion_pytorch.Lion. muon: torch.optim.Muon for the matrices of the layer, torch.optim.AdamW for
 the others; its Newton-Schulz iteration in bf16 as published ("published": true), and in fp64 to compare closely.
-adamw8bit: bitsandbytes.optim.AdamW8bit on its CPU backend, and the two maps of its codes.
+adamw8bit: bitsandbytes.optim.AdamW8bit on its CPU backend, and the two maps of its codes; codes are those of the nearest
+values, as in its default backend and its CUDA kernels (its library for CPUs looks them up in a table that is coarser near
+zero).
 
 Weights and gradients are functions of an element's number and the step, so that the tests have the same; the gradients
 do not depend on the weights, so that a difference of rounding stays as small as it is.
@@ -102,6 +104,15 @@ def adamw8bit(parameters):
     return [bitsandbytes.optim.AdamW8bit(groups(parameters, 0.1), lr=1, betas=(0.9, 0.95), eps=1e-8)]
 
 
+def quantize_exactly(values, code, absmax_out, codes_out, blocksize):
+    """bitsandbytes/backends/default/ops.py, quantize_blockwise."""
+    blocks = torch.nn.functional.pad(values.flatten(), (0, -values.numel() % blocksize)).reshape(-1, blocksize)
+    absmax = blocks.abs().amax(dim=1)
+    codes = torch.bucketize(blocks / absmax.clamp(min=1e-38)[:, None], (code[:-1] + code[1:]) / 2)
+    codes_out.copy_(codes.flatten()[:values.numel()].reshape(codes_out.shape))
+    absmax_out.copy_(absmax)
+
+
 def set_iteration_type(name):
     """Has torch.optim.Muon iterate in another type."""
     module = importlib.import_module("torch.optim._muon")
@@ -130,6 +141,7 @@ def main():
         add("muon", run(muon(True, "match_rms_adamw", 1), 0.004), 0.004, dict(weight_decay=0.1), {}, published=published)
         add("muon", run(muon(False, "original", 0.15, 0.9, 6), 0.02), 0.02, dict(weight_decay=0.1),
             dict(nesterov=0, match_rms_adamw=0, adamw_factor=0.15, momentum=0.9, ns_steps=6), published=published)
+    importlib.import_module("bitsandbytes.backends.cpu.ops")._quant_blockwise_fp32_direct = quantize_exactly
     add("adamw8bit", run(adamw8bit, 0.004, LARGE), 0.004, dict(weight_decay=0.1, beta1=0.9, beta2=0.95))
     create_map = bitsandbytes.functional.create_dynamic_map
     content = dict(steps=STEPS, versions=dict(torch=torch.__version__, lion_pytorch="0.2.5",

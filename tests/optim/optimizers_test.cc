@@ -17,6 +17,7 @@
 
 #include "lib/base/rng.h"
 #include "lib/nn/parameters/flat_parameters.h"
+#include "lib/optim/adamw_8bit.h"
 #include "lib/optim/muon.h"
 #include "lib/optim/optimizer_registry.h"
 #include "lib/spec/built_in_optimizers.h"
@@ -152,6 +153,22 @@ TEST(PublishedOptimizersTest, MuonIsPyTorchsUpToTheRoundingOfItsIterationToBf16)
   ExpectPublished("muon", 2.5, 2);
 }
 
+TEST(PublishedOptimizersTest, AdamW8BitTakesTheStepsOfBitsandbytes) {
+  ExpectPublished("adamw8bit", 0.05, 1);
+}
+
+TEST(DynamicMapTest, IsBitsandbytesBitForBit) {
+  const nlohmann::json fixture = Fixture();
+  for (const bool is_signed : {false, true}) {
+    const at::Tensor map = DynamicMap(is_signed);
+    const nlohmann::json& expected = fixture.at(is_signed ? "signed_map" : "unsigned_map");
+    ASSERT_EQ(expected.size(), static_cast<size_t>(map.numel()));
+    for (size_t i = 0; i < expected.size(); ++i) {
+      EXPECT_EQ(map[static_cast<int64_t>(i)].item<float>(), expected[i].get<float>()) << i;
+    }
+  }
+}
+
 TEST(NewtonSchulzTest, BringsSingularValuesNearOneAndKeepsDirections) {
   const Rng rng(test::TestSeed(), "matrix");
   at::Tensor x_nab = at::full({3, 16, 40}, 0.0);
@@ -163,8 +180,7 @@ TEST(NewtonSchulzTest, BringsSingularValuesNearOneAndKeepsDirections) {
     EXPECT_NEAR(gram_naa[i].trace().item<double>() / 16, 0.9, 0.3);
     // X^T of the result times X is symmetric, where X = U S V^T and the result is U f(S) V^T.
     const at::Tensor product = after_nab[i].matmul(before_nab[i].t());
-    EXPECT_LT(product.sub(product.t()).abs().max().item<double>(),
-              1e-4 * product.abs().max().item<double>());
+    EXPECT_LT(product.sub(product.t()).abs().max().item<double>(), 1e-4 * product.abs().max().item<double>());
   }
 }
 
@@ -211,7 +227,8 @@ class OptimizersTest : public ::testing::TestWithParam<std::string> {
 
   OptimizerOptions options_;
 };
-INSTANTIATE_TEST_SUITE_P(BuiltIn, OptimizersTest, ::testing::Values("adamw", "sgd", "lion", "muon"),
+INSTANTIATE_TEST_SUITE_P(BuiltIn, OptimizersTest,
+                         ::testing::Values("adamw", "sgd", "lion", "muon", "adamw8bit"),
                          [](const auto& info) { return info.param; });
 
 TEST_P(OptimizersTest, AStepThatTheDeviceDecidesIsThatOfTheHost) {
@@ -252,8 +269,9 @@ TEST_P(OptimizersTest, CutsBetweenSegmentsChangeNoBit) {
   cuts.push_back(parameters->elements());
   for (int step = 1; step <= 3; ++step) {
     SetGradients(parameters.get(), static_cast<uint32_t>(step));
-    const OptimizerUpdate update = {
-        .learning_rate = 1e-2, .momentum = options_.beta1, .inputs = {.step = at::full({}, step, at::kFloat)}};
+    const OptimizerUpdate update = {.learning_rate = 1e-2,
+                                    .momentum = options_.beta1,
+                                    .inputs = {.step = at::full({}, step, at::kFloat)}};
     int64_t begin = 0;
     for (const int64_t end : cuts) {
       at::Tensor part = parameters->gradients().narrow(0, begin, end - begin).clone();
@@ -301,6 +319,7 @@ TEST_P(OptimizersTest, ADescriptionsBytesAreThoseOfTheStates) {
   TrainedSizes sizes = {.elements = parameters->elements(), .segments = 3};
   for (const Parameter& parameter : parameters->all()) {
     const bool of_layer = parameter.name.find(".layers.") != std::string::npos;
+    sizes.parameters.push_back(parameter.size);
     if (of_layer && parameter.shape.size() == 2) sizes.matrix_elements += (parameter.size + 15) / 16 * 16;
   }
   EXPECT_EQ(BuiltInOptimizers().Find(GetParam()).description.state_bytes(options_, sizes),
@@ -319,7 +338,8 @@ TEST_P(OptimizersTest, RestoredStatesContinueBitForBit) {
     second->States()[i].value.copy_(first->States()[i].value);
   }
   second->set_steps(3);
-  for (const auto& [own, optimizer] : {std::pair(parameters.get(), first.get()), {resumed.get(), second.get()}}) {
+  for (const auto& [own, optimizer] :
+       {std::pair(parameters.get(), first.get()), {resumed.get(), second.get()}}) {
     SetGradients(own, 4);
     optimizer->Step(1e-2, options_.beta1);
   }
@@ -386,6 +406,18 @@ TEST(MuonTest, KeepsSecondMomentsOfTheOtherParametersAlone) {
   ASSERT_EQ(states.size(), 2u);
   EXPECT_EQ(states[0].value.numel(), parameters->elements());
   EXPECT_EQ(states[1].value.numel(), 12 * 8 + 16 + 12 * 16);
+}
+
+TEST(AdamW8BitTest, KeepsMomentsOfSmallParametersInFp32) {
+  const auto parameters = MakeParameters(/*large=*/true);
+  const auto optimizer = Make(parameters.get(), DefaultsOf("adamw8bit"));
+  int64_t large = 0, others = 0;
+  for (const OptimizerState& state : optimizer->States()) {
+    if (state.name == "exp_avg") large = state.value.numel();
+    if (state.name == "small_exp_avg") others = state.value.numel();
+  }
+  EXPECT_EQ(large, (83 * 50 + 255) / 256 * 256);
+  EXPECT_EQ(others, 12 * 8 + 16 + 2 * 16 * 16 + 2 * 40 * 16 + 12 * 16);
 }
 
 }  // namespace
