@@ -473,7 +473,8 @@ void DefineScheduleOptions(CLI::App& app, TrainSettings* settings) {
 
 void DefineAdamOptions(CLI::App& app, TrainSettings* settings) {
   const std::string group = "Optimizer";
-  app.add_option("--optimizer", settings->optimizer, "optimizer, see OPTIMIZERS (default: adamw)")
+  app.add_option("--optimizer", settings->optimizer,
+                 "what updates the weights, see OPTIMIZERS (default: adamw)")
       ->check(CLI::IsMember(NamesOf(BuiltInOptimizerDescriptions())))
       ->group(group);
   app.add_option("--optimizer-option", settings->optimizer_options,

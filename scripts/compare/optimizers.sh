@@ -47,7 +47,7 @@ print("| options | lr | first tenth | last tenth |\n|---|---|---|---|")
 for name, options in (run.split("|") for run in sys.argv[1:]):
     steps = [record for record in map(json.loads, open(f"{name}/metrics.jsonl")) if record["type"] == "step"]
     tenth = max(1, len(steps) // 10)
-    first, last = (statistics.mean(step["loss"] for step in part) for part in (steps[:tenth], steps[-tenth:]))
+    first, last = (statistics.mean(step["loss_nats"] for step in part) for part in (steps[:tenth], steps[-tenth:]))
     peak = max(step["lr"] for step in steps)
     print(f"| `{options or '--optimizer adamw'}` | {peak:.2g} | {first:.3f} | {last:.3f} |")
 PYTHON

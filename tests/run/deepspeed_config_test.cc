@@ -154,7 +154,7 @@ TEST(DeepSpeedConfigTest, WhatIsAlwaysDoneHereIsToldWhereTheFileSwitchesItOff) {
 
 TEST(DeepSpeedConfigTest, OptimizersOfTheSameMeaningAreOurs) {
   EXPECT_EQ(OptionsOf(R"({"optimizer": {"type": "Lion", "params": {"lr": 1e-4}}})"),
-            (Options{{"optimizer", "lion"}, {"lr", "1e-4"}}));
+            (Options{{"optimizer", "lion"}, {"lr", "0.0001"}}));
   EXPECT_EQ(OptionsOf(R"({"optimizer": {"type": "SGD", "params": {"momentum": 0.9, "nesterov": true}}})"),
             (Options{{"optimizer", "sgd"}, {"beta1", "0.9"}, {"optimizer-option", "nesterov=1"}}));
 }
