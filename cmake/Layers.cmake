@@ -33,7 +33,7 @@ set(trainwright_light_layers cli spec run checkpoint)
 file(GLOB kernel_sources ${CMAKE_SOURCE_DIR}/lib/nn/cpu/kernels_*.cc)
 set_source_files_properties(${kernel_sources} PROPERTIES COMPILE_OPTIONS "-fno-trapping-math;-fno-math-errno")
 # These have the same bits on every instruction set: none may contract a product with a sum.
-file(GLOB same_bits_sources ${CMAKE_SOURCE_DIR}/lib/nn/update/bf16_moments_*.cc)
+file(GLOB same_bits_sources ${CMAKE_SOURCE_DIR}/lib/nn/update/*.cc)
 set_source_files_properties(${same_bits_sources} PROPERTIES COMPILE_OPTIONS
   "-fno-trapping-math;-fno-math-errno;-ffp-contract=off")
 set(quantized_source ${CMAKE_SOURCE_DIR}/lib/nn/linear/quantized_thin_product.cc)

@@ -497,16 +497,19 @@ void DefineScheduleOptions(CLI::App& app, TrainSettings* settings) {
 
 void DefineAdamOptions(CLI::App& app, TrainSettings* settings) {
   const std::string group = "Optimizer";
-  app.add_option("--optimizer", settings->optimizer, "optimizer (default: adamw)")
+  app.add_option("--optimizer", settings->optimizer,
+                 "what updates the weights, see OPTIMIZERS (default: adamw)")
       ->check(CLI::IsMember(NamesOf(BuiltInOptimizerDescriptions())))
       ->group(group);
   app.add_option("--optimizer-option", settings->optimizer_options,
-                 "an option that only the optimizer has; may be repeated (adamw has none)")
+                 "an option that only the optimizer has, see OPTIMIZERS; may be repeated")
       ->type_name("NAME=VALUE")
       ->group(group);
-  app.add_option("--beta1", settings->beta1, "AdamW's decay of the first moment (default: 0.9)")
+  app.add_option("--beta1", settings->beta1, "decay of the first moment, or of a momentum (default: 0.9)")
       ->group(group);
-  app.add_option("--beta2", settings->beta2, "AdamW's decay of the second moment (default: 0.95)")
+  app.add_option("--beta2", settings->beta2,
+                 "decay of the second moment, or of lion's momentum (default: 0.95; "
+                 "lion: 0.99)")
       ->group(group);
   app.add_option("--adam-eps", settings->adam_eps, "AdamW's epsilon (default: 1e-8)")->group(group);
   app.add_option("--optimizer-states", settings->optimizer_states,
@@ -515,7 +518,8 @@ void DefineAdamOptions(CLI::App& app, TrainSettings* settings) {
       ->check(CLI::IsMember({"fp32", "bf16"}))
       ->group(group);
   app.add_option("--weight-decay", settings->weight_decay,
-                 "decoupled decay of the matrices, embeddings among them; norms have none (default: 0.1)")
+                 "decay of the matrices, embeddings among them; norms have none (default: 0.1; "
+                 "lion: 1; sgd: 0)")
       ->group(group);
   app.add_option("--clip", settings->clip, "largest gradient norm; 0: no clipping (default: 1)")
       ->group(group);

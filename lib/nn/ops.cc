@@ -22,7 +22,9 @@
 #include "lib/nn/reduce.h"
 #include "lib/nn/scan/diagonal_scan.h"
 #include "lib/nn/scan/scan_pieces.h"
+#include "lib/nn/update/adamw_8bit_cpu.h"
 #include "lib/nn/update/bf16_moments_cpu.h"
+#include "lib/nn/update/lion_cpu.h"
 #include "lib/nn/update/step_decision.h"
 
 namespace trainwright::ops {
@@ -183,6 +185,24 @@ void AdamWBf16Moments(at::Tensor& values, const at::Tensor& gradients, at::Tenso
   static const auto op = Find<decltype(AdamWBf16Moments)>("trainwright::adamw_bf16_moments");
   op.call(values, gradients, exp_avg, exp_avg_sq, first, learning_rate, beta1, beta2, weight_decay, epsilon,
           key, step, divisor, found_inf, rate);
+}
+
+void Lion(at::Tensor& values, const at::Tensor& gradients, at::Tensor& exp_avg, double learning_rate,
+          double beta1, double beta2, double weight_decay, const std::optional<at::Tensor>& divisor,
+          const std::optional<at::Tensor>& found_inf, const std::optional<at::Tensor>& rate) {
+  static const auto op = Find<decltype(Lion)>("trainwright::lion");
+  op.call(values, gradients, exp_avg, learning_rate, beta1, beta2, weight_decay, divisor, found_inf, rate);
+}
+
+void AdamW8Bit(at::Tensor& values, const at::Tensor& gradients, at::Tensor& exp_avg,
+               at::Tensor& exp_avg_largest, at::Tensor& exp_avg_sq, at::Tensor& exp_avg_sq_largest,
+               const at::Tensor& signed_map, const at::Tensor& unsigned_map, double learning_rate,
+               double beta1, double beta2, double weight_decay, double epsilon, const at::Tensor& step,
+               const std::optional<at::Tensor>& divisor, const std::optional<at::Tensor>& found_inf,
+               const std::optional<at::Tensor>& rate) {
+  static const auto op = Find<decltype(AdamW8Bit)>("trainwright::adamw_8bit");
+  op.call(values, gradients, exp_avg, exp_avg_largest, exp_avg_sq, exp_avg_sq_largest, signed_map,
+          unsigned_map, learning_rate, beta1, beta2, weight_decay, epsilon, step, divisor, found_inf, rate);
 }
 
 void DiagonalScan(const at::Tensor& b_nz, const std::optional<at::Tensor>& log_modulus_k,
@@ -405,6 +425,61 @@ void AdamWBf16Moments(at::Tensor& values, const at::Tensor& gradients, at::Tenso
   });
 }
 
+void Lion(at::Tensor& values, const at::Tensor& gradients, at::Tensor& exp_avg, double learning_rate,
+          double beta1, double beta2, double weight_decay, const std::optional<at::Tensor>& divisor,
+          const std::optional<at::Tensor>& found_inf, const std::optional<at::Tensor>& rate) {
+  const auto scalar = [](const at::Tensor& tensor) {
+    return static_cast<double>(*tensor.const_data_ptr<float>());
+  };
+  if (found_inf && scalar(*found_inf) != 0) return;
+  const LionCoefficients coefficients = CoefficientsOf(
+      LionHyperparameters{rate ? learning_rate * *rate->const_data_ptr<double>() : learning_rate, beta1,
+                          beta2, weight_decay},
+      divisor ? scalar(*divisor) : 1.0);
+  const int64_t count = values.numel();
+  TRAINWRIGHT_CHECK(gradients.numel() == count && exp_avg.numel() == count);
+  const float* gradient = gradients.const_data_ptr<float>();
+  auto *value = values.mutable_data_ptr<float>(), *moment = exp_avg.mutable_data_ptr<float>();
+  constexpr int64_t kGrain = 4096;
+  at::parallel_for(0, count, kGrain, [&](int64_t from, int64_t to) {
+    cpu::UpdateLion(coefficients, gradient + from, value + from, moment + from, to - from);
+  });
+}
+
+void AdamW8Bit(at::Tensor& values, const at::Tensor& gradients, at::Tensor& exp_avg,
+               at::Tensor& exp_avg_largest, at::Tensor& exp_avg_sq, at::Tensor& exp_avg_sq_largest,
+               const at::Tensor& signed_map, const at::Tensor& unsigned_map, double learning_rate,
+               double beta1, double beta2, double weight_decay, double epsilon, const at::Tensor& step,
+               const std::optional<at::Tensor>& divisor, const std::optional<at::Tensor>& found_inf,
+               const std::optional<at::Tensor>& rate) {
+  const auto scalar = [](const at::Tensor& tensor) {
+    return static_cast<double>(*tensor.const_data_ptr<float>());
+  };
+  if (found_inf && scalar(*found_inf) != 0) return;
+  const AdamWCoefficients coefficients =
+      CoefficientsOf({rate ? learning_rate * *rate->const_data_ptr<double>() : learning_rate, beta1, beta2,
+                      weight_decay, epsilon, /*key=*/0},
+                     scalar(step), divisor ? scalar(*divisor) : 1.0);
+  const int64_t count = values.numel(), blocks = MomentBlocks(count);
+  TRAINWRIGHT_CHECK(gradients.numel() == count && exp_avg.numel() >= count && exp_avg_sq.numel() >= count &&
+                    exp_avg_largest.numel() == blocks && exp_avg_sq_largest.numel() == blocks &&
+                    signed_map.numel() == kMapSize && unsigned_map.numel() == kMapSize);
+  const float* gradient = gradients.const_data_ptr<float>();
+  auto* value = values.mutable_data_ptr<float>();
+  const auto moment = [](at::Tensor& codes, at::Tensor& largest, const at::Tensor& map, int64_t block) {
+    return Moments8Bit{codes.mutable_data_ptr<uint8_t>() + block * kMomentBlock,
+                       largest.mutable_data_ptr<float>() + block, map.const_data_ptr<float>()};
+  };
+  constexpr int64_t kGrain = 16;
+  at::parallel_for(0, blocks, kGrain, [&](int64_t from, int64_t to) {
+    const int64_t begin = from * kMomentBlock;
+    cpu::UpdateAdamW8Bit(coefficients, gradient + begin, value + begin,
+                         moment(exp_avg, exp_avg_largest, signed_map, from),
+                         moment(exp_avg_sq, exp_avg_sq_largest, unsigned_map, from),
+                         std::min(count, to * kMomentBlock) - begin);
+  });
+}
+
 ScanDecay DecayOf(const std::optional<at::Tensor>& log_modulus_k, const std::optional<at::Tensor>& angle_k,
                   const std::optional<at::Tensor>& lambda_nz) {
   return {.log_modulus_k = log_modulus_k.value_or(at::Tensor()),
@@ -506,6 +581,14 @@ TORCH_LIBRARY(trainwright, library) {
       "int first, float learning_rate, float beta1, float beta2, float weight_decay, float epsilon, "
       "int key, Tensor step, Tensor? divisor, Tensor? found_inf, Tensor? rate) -> ()");
   library.def(
+      "lion(Tensor(a!) values, Tensor gradients, Tensor(b!) exp_avg, float learning_rate, float beta1, "
+      "float beta2, float weight_decay, Tensor? divisor, Tensor? found_inf, Tensor? rate) -> ()");
+  library.def(
+      "adamw_8bit(Tensor(a!) values, Tensor gradients, Tensor(b!) exp_avg, Tensor(c!) exp_avg_largest, "
+      "Tensor(d!) exp_avg_sq, Tensor(e!) exp_avg_sq_largest, Tensor signed_map, Tensor unsigned_map, "
+      "float learning_rate, float beta1, float beta2, float weight_decay, float epsilon, Tensor step, "
+      "Tensor? divisor, Tensor? found_inf, Tensor? rate) -> ()");
+  library.def(
       "diagonal_scan(Tensor b, Tensor? log_modulus, Tensor? angle, Tensor? row_lambda, Tensor pieces, "
       "Tensor? initial, int chunk, int precision, Tensor(a!) c, Tensor(b!) states, Tensor(c!)? last) -> ()");
   library.def(
@@ -541,6 +624,8 @@ TORCH_LIBRARY_IMPL(trainwright, CPU, library) {
   library.impl("head_rows", &on_cpu::HeadRows);
   library.impl("sum_of_squares", &on_cpu::SumOfSquares);
   library.impl("adamw_bf16_moments", &on_cpu::AdamWBf16Moments);
+  library.impl("lion", &on_cpu::Lion);
+  library.impl("adamw_8bit", &on_cpu::AdamW8Bit);
   library.impl("diagonal_scan", &on_cpu::DiagonalScan);
   library.impl("diagonal_scan_backward", &on_cpu::DiagonalScanBackward);
 }
@@ -571,6 +656,8 @@ TORCH_LIBRARY_IMPL(trainwright, Meta, library) {
   library.impl("finish_step", &OnMeta<decltype(ops::FinishStep)>::DoNothing);
   library.impl("sum_of_squares", &OnMeta<decltype(ops::SumOfSquares)>::DoNothing);
   library.impl("adamw_bf16_moments", &OnMeta<decltype(ops::AdamWBf16Moments)>::DoNothing);
+  library.impl("lion", &OnMeta<decltype(ops::Lion)>::DoNothing);
+  library.impl("adamw_8bit", &OnMeta<decltype(ops::AdamW8Bit)>::DoNothing);
   library.impl("diagonal_scan", &OnMeta<decltype(ops::DiagonalScan)>::DoNothing);
   library.impl("diagonal_scan_backward", &OnMeta<decltype(ops::DiagonalScanBackward)>::DoNothing);
 }

@@ -106,6 +106,24 @@ void AdamWBf16Moments(at::Tensor& values, const at::Tensor& gradients, at::Tenso
                       double weight_decay, double epsilon, int64_t key, const at::Tensor& step,
                       const std::optional<at::Tensor>& divisor, const std::optional<at::Tensor>& found_inf,
                       const std::optional<at::Tensor>& rate = {});
+/// Updates elements that lie side by side: see lion.h.
+/// \param values, gradients, exp_avg fp32, of the same elements
+/// \param divisor, found_inf, rate as of AdamWBf16Moments
+void Lion(at::Tensor& values, const at::Tensor& gradients, at::Tensor& exp_avg, double learning_rate,
+          double beta1, double beta2, double weight_decay, const std::optional<at::Tensor>& divisor,
+          const std::optional<at::Tensor>& found_inf, const std::optional<at::Tensor>& rate = {});
+/// Updates a parameter, whose blocks begin with its first element: see adamw_8bit.h.
+/// \param values, gradients fp32 [n]
+/// \param exp_avg, exp_avg_sq uint8, at least [n]; the other elements of a last block stay as they are
+/// \param exp_avg_largest, exp_avg_sq_largest fp32 [ceil(n / kMomentBlock)]
+/// \param signed_map, unsigned_map fp32 [kMapSize], of the first and the second moment
+/// \param step, divisor, found_inf, rate as of AdamWBf16Moments
+void AdamW8Bit(at::Tensor& values, const at::Tensor& gradients, at::Tensor& exp_avg,
+               at::Tensor& exp_avg_largest, at::Tensor& exp_avg_sq, at::Tensor& exp_avg_sq_largest,
+               const at::Tensor& signed_map, const at::Tensor& unsigned_map, double learning_rate,
+               double beta1, double beta2, double weight_decay, double epsilon, const at::Tensor& step,
+               const std::optional<at::Tensor>& divisor, const std::optional<at::Tensor>& found_inf,
+               const std::optional<at::Tensor>& rate = {});
 /// A diagonal recurrence in chunks: diagonal_scan.h.
 /// \param log_modulus_k, angle_k fp64, of a decay of all rows
 /// \param lambda_nz fp32, in their place

@@ -10,13 +10,12 @@
 
 #include <ATen/core/Tensor.h>
 
-#include <compare>
 #include <cstdint>
-#include <map>
 #include <vector>
 
 #include "lib/optim/optimizer.h"
 #include "lib/optim/optimizer_registry.h"
+#include "lib/optim/parameter_runs.h"
 #include "lib/spec/optimizer_options.h"
 
 namespace trainwright {
@@ -37,18 +36,13 @@ class AdamW final : public Optimizer {
   at::Tensor& exp_avg_sq() { return exp_avg_sq_; }
 
  private:
-  /// What an update does to a parameter.
-  struct Treatment {
-    bool decay;
-    double rate;
-    auto operator<=>(const Treatment&) const = default;
-  };
-  void UpdateRuns(const Treatment& treatment, const std::vector<ParameterRange>& runs,
-                  const ParameterRange& range, const at::Tensor& gradients, const OptimizerUpdate& update);
+  /// Of bf16 moments.
+  void UpdateBf16(const Treatment& treatment, const std::vector<ParameterRange>& parts, int64_t begin,
+                  const at::Tensor& gradients, const OptimizerUpdate& update);
 
   OptimizerOptions options_;
   uint64_t rounding_key_;
-  std::map<Treatment, std::vector<ParameterRange>> runs_;  // maximal ones of parameters treated alike
+  ParameterRuns runs_;
   at::Tensor exp_avg_, exp_avg_sq_;
 };
 

@@ -64,8 +64,9 @@ class Optimizer {
   /// As Step, but the host knows neither whether nor which update it is: steps() is the caller's to set.
   void StepOnDevice(double learning_rate, double momentum, const DeviceInputs& inputs);
   /// The update's rule for a range of the buffers. The ranges of an update cover the trained parameters once,
-  /// padding among them; how they are cut changes no result. Sharded, they cover this rank's shard, each
-  /// within a block.
+  /// padding among them; how they are cut changes no result. A range has whole segments of the parameters,
+  /// as GradientBuffer keeps them, so that whole matrices can be worked on. Sharded, they cover this rank's
+  /// shard, each within a block.
   /// \param gradients fp32 [range.size]; may be overwritten
   virtual void Step(const ParameterRange& range, at::Tensor& gradients, const OptimizerUpdate& update) = 0;
   /// Whether all updates of one momentum that are decided on the device are the same kernels on the same

@@ -29,11 +29,11 @@ using OptimizerRegistry = Registry<OptimizerKind>;
 
 /// Makes the optimizer that a plan names. Own options that it does not say have their defaults.
 /// \throws Error{kUsage} on a name that the registry does not hold; Error{kBadInput} on own options that the
-///     optimizer does not have
+///     optimizer does not have, or not with this value
 std::unique_ptr<Optimizer> MakeOptimizer(const OptimizerRegistry& registry, FlatParameters* parameters,
                                          OptimizerOptions options, uint64_t seed);
 
-/// Those of this library: adamw.
+/// Those of this library: adamw, sgd, lion, muon and adamw8bit.
 OptimizerRegistry BuiltInOptimizers();
 
 }  // namespace trainwright

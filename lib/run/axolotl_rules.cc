@@ -3,9 +3,9 @@
 #include <filesystem>
 #include <utility>
 
+#include "lib/run/foreign_optimizer.h"
 #include "lib/run/foreign_rules.h"
 #include "lib/run/recipe_program.h"
-#include "lib/spec/optimizer_options.h"
 
 namespace trainwright {
 namespace axolotl {  // their keys share names
@@ -47,21 +47,24 @@ TakeKey PerEpochFor(const std::string& option, bool has_epoch) {
 }
 
 void TakeOptimizer(const ForeignKey& key, ForeignFile* file) {
-  const std::string name = SingleTextOf(key, *file);
-  const bool is_paged = name == "paged_adamw_32bit" || name == "paged_adamw";
-  const std::vector<std::string> same = {"adamw_torch", "adamw_torch_fused", "adamw_hf", "adamw_apex_fused",
-                                         kDefaultOptimizer};
-  if (is_paged || std::find(same.begin(), same.end(), name) != same.end()) {
-    file->Give(key, "optimizer", kDefaultOptimizer);
-    if (is_paged) file->Tell(key, "is AdamW here, whose states are not paged");
-    return;
+  const std::string name = SingleTextOf(key, *file), ours = OptimizerNamed(name);
+  if (ours.empty()) {
+    return file->Refuse(key, "optimizer", "is '" + name.substr(0, 40) + "': there is no such optimizer",
+                        "give --optimizer, if one of those that there are will do: adamw, adamw8bit, lion, "
+                        "muon, sgd");
   }
-  const bool is_small =
-      name.find(kDefaultOptimizer) != std::string::npos && name.find("bit") != std::string::npos;
-  file->Refuse(key, "optimizer", "is '" + name.substr(0, 40) + "': there is no such optimizer",
-               is_small ? "write adamw_torch, or give --optimizer; --optimizer-states bf16 halves its "
-                          "moments, --zero divides them among ranks"
-                        : "write adamw_torch, or give --optimizer, if AdamW will do");
+  GiveOptimizer(key, ours, file);
+  if (ours == "sgd") file->Give(key, "beta1", "0");  // transformers' has no momentum
+  if (ours == "adamw8bit") file->Tell(key, "keeps the moments of embeddings in 8 bits, too");
+}
+
+/// Of the moments: without effect for an optimizer that has none.
+TakeKey MomentFor(const std::string& option) {
+  return [=](const ForeignKey& key, ForeignFile* file) {
+    const auto optimizer = file->Find("optimizer");
+    if (optimizer && OptimizerNamed(SingleTextOf(*optimizer, *file)) == "sgd") return file->Ignore(key);
+    NumberForTaker(option, "optimizer", OptimizerNamed)(key, file);
+  };
 }
 
 void TakeEightBits(const ForeignKey& key, ForeignFile* file) {
@@ -222,9 +225,9 @@ ForeignRules StepRules() {
           {"warmup_ratio", CheckNumber()},
           {"optimizer", TakeOptimizer},
           {"weight_decay", NumberFor("weight-decay")},
-          {"adam_beta1", NumberFor("beta1")},
-          {"adam_beta2", NumberFor("beta2")},
-          {"adam_epsilon", NumberFor("adam-eps")},
+          {"adam_beta1", MomentFor("beta1")},
+          {"adam_beta2", MomentFor("beta2")},
+          {"adam_epsilon", MomentFor("adam-eps")},
           {"max_grad_norm", NumberFor("clip")},
           {"logging_steps", StepsFor("log-every", share + "log-every in steps")},
           {"save_steps", StepsFor("save-every", share + "save-every in steps")},

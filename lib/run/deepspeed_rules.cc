@@ -95,10 +95,18 @@ ForeignRules PrecisionRules() {
           {"fp16.min_loss_scale", CheckNumber()}};
 }
 
+/// Of DeepSpeed's types, in either case of letters.
+std::string OurNameOf(const std::string& type) {
+  if (type == "Lion" || type == "lion") return "lion";
+  if (type == "SGD" || type == "sgd") return "sgd";
+  return kDefaultOptimizer;
+}
+
 void TakeOptimizer(const ForeignKey& key, ForeignFile* file) {
   // DeepSpeed's Adam is AdamW unless adam_w_mode is false.
-  Only({"AdamW", "Adam", kDefaultOptimizer, "adam"}, "there is no such optimizer")(key, file);
-  file->Give(key, "optimizer", kDefaultOptimizer);
+  Only({"AdamW", "Adam", "Lion", "SGD", kDefaultOptimizer, "adam", "lion", "sgd"},
+       "there is no such optimizer")(key, file);
+  file->Give(key, "optimizer", OurNameOf(SingleTextOf(key, *file)));
 }
 
 void TakeBetas(const ForeignKey& key, ForeignFile* file) {
@@ -109,6 +117,22 @@ void TakeBetas(const ForeignKey& key, ForeignFile* file) {
   file->Give(key, "beta2", betas[1].dump());
 }
 
+bool IsSgd(const ForeignFile& file) {
+  const auto type = file.Find("optimizer.type");
+  return type && type->value->is_string() && OurNameOf(type->value->get<std::string>()) == "sgd";
+}
+
+void TakeMomentum(const ForeignKey& key, ForeignFile* file) {
+  if (!IsSgd(*file)) throw file->Refusal(key, "is a number of SGD, which the optimizer is not");
+  NumberFor("beta1")(key, file);
+}
+
+void TakeNesterov(const ForeignKey& key, ForeignFile* file) {
+  if (!BooleanOf(key, *file)) return;
+  if (!IsSgd(*file)) throw file->Refusal(key, "is a number of SGD, which the optimizer is not");
+  file->Give(key, "optimizer-option", "nesterov=1");
+}
+
 ForeignRules OptimizerRules() {
   const std::string params = "optimizer.params.";
   return {{"optimizer.type", TakeOptimizer},
@@ -117,6 +141,9 @@ ForeignRules OptimizerRules() {
           {params + "eps", NumberFor("adam-eps")},
           {params + "weight_decay", NumberFor("weight-decay")},
           {params + "adam_w_mode", Only({true}, "the decay of weights is decoupled, as in AdamW")},
+          {params + "momentum", TakeMomentum},
+          {params + "nesterov", TakeNesterov},
+          {params + "dampening", Only({0}, "the momentum takes gradients whole")},
           {params + "bias_correction", Only({true}, "the moments' bias is always corrected")},
           {params + "amsgrad", Only({false}, "there is no AMSGrad")},
           {params + "torch_adam", Nothing()}};

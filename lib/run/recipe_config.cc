@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "lib/base/error.h"
+#include "lib/run/foreign_optimizer.h"
 #include "lib/run/recipe_program.h"
 
 namespace trainwright {
@@ -28,7 +29,9 @@ OptionsOfFile Translate(const RecipeProgram& program, YamlText yaml, const std::
                     .text_of = [&](const std::string& name) { return place_of(name).text; }});
   file.Take(program.rules());
   if (program.finish != nullptr) program.finish(&file);
-  return file.Result(program.name, program.defaults);
+  OptionsOfFile result = file.Result(program.name, program.defaults);
+  DropUntakenDefaults(&result);
+  return result;
 }
 
 }  // namespace

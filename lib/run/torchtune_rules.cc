@@ -3,6 +3,7 @@
 #include <string_view>
 #include <utility>
 
+#include "lib/run/foreign_optimizer.h"
 #include "lib/run/foreign_rules.h"
 #include "lib/run/recipe_program.h"
 #include "lib/run/recipe_references.h"
@@ -35,13 +36,39 @@ TakeKey OneOf(std::set<std::string> names, std::string option, std::string why, 
 constexpr char kOffloader[] = "CPUOffloadOptimizer";  // around another, AdamW where none is named
 
 void TakeOptimizer(const ForeignKey& key, ForeignFile* file) {
-  OneOf({"AdamW", "PagedAdamW", "PagedAdamW32bit", kOffloader}, "optimizer", "there is no such optimizer",
-        "write torch.optim.AdamW, or give --optimizer; --optimizer-states bf16 halves its moments, "
-        "--zero divides them among ranks")(key, file);
-  file->Give(key, "optimizer", kDefaultOptimizer);
   const std::string name = NameOf(SingleTextOf(key, *file));
-  if (name.starts_with("Paged")) file->Tell(key, "is AdamW here, whose states are not paged");
-  if (name == kOffloader) file->Tell(key, "is AdamW here, whose states stay on the device");
+  if (name == kOffloader) {
+    file->Tell(key, "has states that stay on the device here");
+    const bool names_one = file->Find("optimizer.optimizer_class") || file->Find("optimizer.base_optimizer");
+    if (!names_one) file->Give(key, "optimizer", kDefaultOptimizer);
+    return;
+  }
+  const std::string ours = OptimizerOfClass(name);
+  if (!ours.empty()) return GiveOptimizer(key, ours, file);
+  OneOf({}, "optimizer", "there is no such optimizer",
+        "give --optimizer, if one of those that there are will do: adamw, adamw8bit, lion, muon, sgd")(key,
+                                                                                                       file);
+}
+
+/// What only SGD has.
+bool IsSgd(const ForeignFile& file) {
+  for (const char* const name :
+       {"optimizer._component_", "optimizer.optimizer_class", "optimizer.base_optimizer"}) {
+    const auto key = file.Find(name);
+    if (key && NameOf(file.TextOf(*key)) == "SGD") return true;
+  }
+  return false;
+}
+
+void TakeMomentum(const ForeignKey& key, ForeignFile* file) {
+  if (!IsSgd(*file)) throw file->Refusal(key, "is a number of SGD, which the optimizer is not");
+  NumberFor("beta1")(key, file);
+}
+
+void TakeNesterov(const ForeignKey& key, ForeignFile* file) {
+  if (!BooleanOf(key, *file)) return;
+  if (!IsSgd(*file)) throw file->Refusal(key, "is a number of SGD, which the optimizer is not");
+  file->Give(key, "optimizer-option", "nesterov=1");
 }
 
 void TakeBetas(const ForeignKey& key, ForeignFile* file) {
@@ -146,6 +173,10 @@ ForeignRules OptimizerRules() {
       {"optimizer.betas", TakeBetas},
       {"optimizer.eps", NumberFor("adam-eps")},
       {"optimizer.weight_decay", NumberFor("weight-decay")},
+      {"optimizer.momentum", TakeMomentum},
+      {"optimizer.nesterov", TakeNesterov},
+      {"optimizer.dampening", Only({0}, "the momentum takes gradients whole")},
+      {"optimizer.min_8bit_size", Only({4096}, "smaller parameters have moments in fp32")},
       {"optimizer.amsgrad", Only({false}, "there is no AMSGrad")},
       {"optimizer.maximize", Only({false}, "a loss is made smaller")},
       {"optimizer.offload_gradients", CheckBoolean()},
@@ -257,6 +288,14 @@ void FinishLength(ForeignFile* file) {
   file->Tell(*steps, "times epochs, is the number of steps here, also where an epoch of the data has fewer");
 }
 
+/// What PyTorch's SGD has otherwise than AdamW where the file says nothing.
+void FinishOptimizer(ForeignFile* file) {
+  const auto component = file->Find("optimizer._component_");
+  if (!component || !IsSgd(*file)) return;
+  if (!file->Find("optimizer.momentum")) file->Give(*component, "beta1", "0");
+  if (!file->Find("optimizer.weight_decay")) file->Give(*component, "weight-decay", "0");
+}
+
 void FinishAdapter(ForeignFile* file) {
   const auto component = file->Find("model._component_");
   if (!component) return;
@@ -365,6 +404,7 @@ const RecipeProgram& TorchtuneProgram() {
       .finish =
           [](ForeignFile* file) {
             FinishLength(file);
+            FinishOptimizer(file);
             FinishAdapter(file);
             FinishData(file);
             FinishOffload(file);

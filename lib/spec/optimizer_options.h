@@ -5,6 +5,7 @@
 #include <functional>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "lib/spec/optimizer_states.h"
 #include "lib/spec/own_options.h"
@@ -30,6 +31,9 @@ struct OptimizerOptions {
 struct TrainedSizes {
   int64_t elements = 0;  ///< of the flat buffers, padding included
   int64_t segments = 1;  ///< see FlatParameters::StartSegment
+  /// Of them, those of the matrices of the layers (LayerMatrices), padding included.
+  int64_t matrix_elements = 0;
+  std::vector<int64_t> parameters = {};  ///< elements of each, without padding
 };
 
 struct OptimizerDescription {
@@ -37,6 +41,9 @@ struct OptimizerDescription {
   /// What a plan has where the user says nothing, `own` of all names included. An own option that comes later
   /// has the default that means what was done before it was there.
   OptimizerOptions defaults;
+  /// The own options of `defaults` with what their values may be, checked when the optimizer is made; empty:
+  /// any numbers.
+  std::vector<OwnOption> own = {};
   /// Which options of a plan that not all optimizers take, by their names in a state; asking for others is
   /// refused.
   std::set<std::string> takes = {};

@@ -1,12 +1,16 @@
-// The end of a step: the gradients' norm, what it decides, and the update with moments in bf16.
+// The end of a step: the gradients' norm, what it decides, and the updates of optimizers.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <limits>
 #include <vector>
 
+#include "lib/nn/update/adamw_8bit_cpu.h"
 #include "lib/nn/update/bf16_moments_cpu.h"
+#include "lib/nn/update/lion_cpu.h"
 #include "lib/nn/update/step_decision.h"
 #include "lib/spec/reduction_block.h"
 #include "tests/cuda/kernel_cases.h"
@@ -180,6 +184,163 @@ TEST(CudaAdamWBf16MomentsTest, OfNothingLaunchesNothing) {
   cuda_emulation::ResetLaunchCounts();
   EXPECT_EQ(AdamWBf16Moments(nullptr, nullptr, nullptr, nullptr, 0, 0, kHyperparameters, nullptr, nullptr,
                              nullptr, nullptr, nullptr),
+            cudaSuccess);
+  EXPECT_TRUE(cuda_emulation::LaunchCounts().empty());
+}
+
+constexpr LionHyperparameters kLion = {
+    .learning_rate = 1e-2, .beta1 = 0.9, .beta2 = 0.99, .weight_decay = 0.1};
+
+/// Values, then the momentum.
+std::vector<double> LionUpdated(int64_t count, const float* divisor, const float* found_inf, Access access,
+                                const double* rate = nullptr) {
+  const std::vector<double> values = Normals(count, 5), gradients = Normals(count, 6),
+                            momentum = Normals(count, 7);
+  return SameInEveryOrder([&] {
+    Memory<float> own = Floats(values, access), exp_avg = Floats(momentum, access);
+    const Memory<float> gradient = Floats(gradients, access);
+    EXPECT_EQ(
+        Lion(own.data(), gradient.data(), exp_avg.data(), count, kLion, divisor, found_inf, rate, nullptr),
+        cudaSuccess);
+    return AllValues(own, exp_avg);
+  });
+}
+
+TEST(CudaLionTest, HasTheBitsOfTheCpu) {
+  constexpr int64_t kCount = 1001;
+  const float divisor = 4;
+  const auto floats = [](uint64_t which) {
+    const std::vector<double> normals = Normals(kCount, which);
+    return std::vector<float>(normals.begin(), normals.end());
+  };
+  std::vector<float> values = floats(5), momentum = floats(7);
+  const std::vector<float> gradients = floats(6);
+  cpu::UpdateLion(CoefficientsOf(kLion, 4), gradients.data(), values.data(), momentum.data(), kCount);
+  std::vector<double> exact(values.begin(), values.end());
+  exact.insert(exact.end(), momentum.begin(), momentum.end());
+  for (const Access access : {Access::kWide, Access::kNarrow}) {
+    EXPECT_EQ(LionUpdated(kCount, &divisor, nullptr, access), exact);
+  }
+}
+
+TEST(CudaLionTest, MovesEveryWeightByTheLearningRateAlongTheSign) {
+  const std::vector<double> values = Normals(64, 5), gradients = Normals(64, 6), momentum = Normals(64, 7);
+  const double rate = 0.5;
+  const std::vector<double> after = LionUpdated(64, nullptr, nullptr, Access::kWide, &rate);
+  for (size_t i = 0; i < 64; ++i) {
+    const double direction = 0.9 * momentum[i] + 0.1 * gradients[i];
+    EXPECT_NEAR(after[i], values[i] * (1 - 5e-3 * 0.1) - std::copysign(5e-3, direction), 1e-6);
+    EXPECT_NEAR(after[64 + i], 0.99 * momentum[i] + 0.01 * gradients[i], 1e-6);
+  }
+}
+
+TEST(CudaLionTest, ChangesNothingAfterABadStep) {
+  const float found_inf = 1;
+  const std::vector<double> values = Normals(300, 5),
+                            after = LionUpdated(300, nullptr, &found_inf, Access::kWide);
+  for (size_t i = 0; i < 300; ++i) EXPECT_EQ(after[i], static_cast<float>(values[i]));
+}
+
+TEST(CudaLionTest, OfNothingLaunchesNothing) {
+  cuda_emulation::ResetLaunchCounts();
+  EXPECT_EQ(Lion(nullptr, nullptr, nullptr, 0, kLion, nullptr, nullptr, nullptr, nullptr), cudaSuccess);
+  EXPECT_TRUE(cuda_emulation::LaunchCounts().empty());
+}
+
+struct Quantized {
+  std::vector<float> values, gradients, first_map, second_map;
+  std::vector<uint8_t> first, second;
+  std::vector<float> first_largest, second_largest;
+};
+
+/// Codes of linear maps.
+Quantized RandomQuantized(int64_t count) {
+  Quantized quantized;
+  const std::vector<double> values = Normals(count, 8), gradients = Normals(count, 9);
+  quantized.values.assign(values.begin(), values.end());
+  quantized.gradients.assign(gradients.begin(), gradients.end());
+  for (int i = 0; i < kMapSize; ++i) {
+    quantized.first_map.push_back(static_cast<float>(2 * i - 255) / 255);
+    quantized.second_map.push_back(static_cast<float>(i) / 255);
+  }
+  for (int64_t i = 0; i < count; ++i) {
+    quantized.first.push_back(static_cast<uint8_t>(37 * i));
+    quantized.second.push_back(static_cast<uint8_t>(53 * i + 1));
+    if (i % kMomentBlock != 0) continue;
+    quantized.first_largest.push_back(0.5f + static_cast<float>(i) / 1024);
+    quantized.second_largest.push_back(2.0f + static_cast<float>(i) / 512);
+  }
+  return quantized;
+}
+
+/// Values, codes and scales.
+std::vector<double> Updated(const Quantized& from, const float* divisor, const float* found_inf,
+                            const double* rate = nullptr) {
+  return SameInEveryOrder([&] {
+    Memory<float> values(from.values, Access::kWide), first_largest(from.first_largest, Access::kWide),
+        second_largest(from.second_largest, Access::kWide);
+    const Memory<float> gradients(from.gradients, Access::kWide),
+        step(std::vector<float>{3.0f}, Access::kWide), first_map(from.first_map, Access::kWide),
+        second_map(from.second_map, Access::kWide);
+    Memory<uint8_t> first(from.first, Access::kWide), second(from.second, Access::kWide);
+    EXPECT_EQ(
+        AdamW8Bit(values.data(), gradients.data(), {first.data(), first_largest.data(), first_map.data()},
+                  {second.data(), second_largest.data(), second_map.data()}, values.size(), kHyperparameters,
+                  step.data(), divisor, found_inf, rate, nullptr),
+        cudaSuccess);
+    return AllValues(values, first, first_largest, second, second_largest);
+  });
+}
+
+TEST(CudaAdamW8BitTest, HasTheBitsOfTheCpu) {
+  for (const int64_t count : {kMomentBlock, 3 * kMomentBlock + 100}) {
+    const Quantized before = RandomQuantized(count);
+    const float divisor = 4;
+    const double rate = 0.5;
+    AdamWHyperparameters half = kHyperparameters;
+    half.learning_rate *= rate;
+    Quantized after = before;
+    cpu::UpdateAdamW8Bit(CoefficientsOf(half, 3, 4), after.gradients.data(), after.values.data(),
+                         {after.first.data(), after.first_largest.data(), after.first_map.data()},
+                         {after.second.data(), after.second_largest.data(), after.second_map.data()}, count);
+    std::vector<double> exact;
+    const auto add = [&](const auto& numbers) { exact.insert(exact.end(), numbers.begin(), numbers.end()); };
+    add(after.values);
+    add(after.first);
+    add(after.first_largest);
+    add(after.second);
+    add(after.second_largest);
+    EXPECT_EQ(Updated(before, &divisor, nullptr, &rate), exact);
+  }
+}
+
+TEST(CudaAdamW8BitTest, StoresTheNearestOfTheValuesOfItsMap) {
+  const Quantized before = RandomQuantized(kMomentBlock);
+  const std::vector<double> after = Updated(before, nullptr, nullptr);
+  const size_t codes = kMomentBlock;
+  for (size_t i = 0; i < codes; ++i) {
+    const double was = static_cast<double>(before.first_map[before.first[i]]) * before.first_largest[0];
+    const double moment = 0.9 * was + 0.1 * static_cast<double>(before.gradients[i]);
+    const double largest = after[2 * codes],
+                 stored =
+                     static_cast<double>(before.first_map[static_cast<size_t>(after[codes + i])]) * largest;
+    EXPECT_LE(std::fabs(stored - moment), largest / 255 + 1e-6);
+  }
+}
+
+TEST(CudaAdamW8BitTest, ChangesNothingAfterABadStep) {
+  const Quantized before = RandomQuantized(300);
+  const float found_inf = 1;
+  const std::vector<double> after = Updated(before, nullptr, &found_inf);
+  EXPECT_TRUE(std::equal(before.values.begin(), before.values.end(), after.begin()));
+  EXPECT_TRUE(std::equal(before.first.begin(), before.first.end(), after.begin() + 300));
+}
+
+TEST(CudaAdamW8BitTest, OfNothingLaunchesNothing) {
+  cuda_emulation::ResetLaunchCounts();
+  const Moments8Bit none{};
+  EXPECT_EQ(AdamW8Bit(nullptr, nullptr, none, none, 0, kHyperparameters, nullptr, nullptr, nullptr, nullptr,
+                      nullptr),
             cudaSuccess);
   EXPECT_TRUE(cuda_emulation::LaunchCounts().empty());
 }

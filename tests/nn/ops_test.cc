@@ -8,6 +8,8 @@
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
 #include <ATen/ops/exp.h>
+#include <ATen/ops/full.h>
+#include <ATen/ops/linspace.h>
 #include <ATen/ops/log_softmax.h>
 #include <ATen/ops/ones.h>
 #include <ATen/ops/randint.h>
@@ -31,6 +33,7 @@
 #include "lib/nn/reduce.h"
 #include "lib/nn/scan/scan_pieces.h"
 #include "lib/nn/scan/torch_scan.h"
+#include "lib/nn/update/adamw_8bit.h"
 #include "lib/nn/update/bf16_moments_cpu.h"
 #include "lib/nn/update/step_decision.h"
 #include "tests/nn/reference.h"
@@ -439,6 +442,72 @@ TEST_P(OpsTest, AdamWBf16MomentsEqualsTheCpusKernelAndObeysFoundInf) {
   EXPECT_LE(RelativeDifference(own_values.cpu(), values), 1e-6);
   EXPECT_LE(own_first.cpu().ne(first).sum().item<int64_t>(), kSize / 100);
   EXPECT_LE(own_second.cpu().ne(second).sum().item<int64_t>(), kSize / 100);
+}
+
+TEST_P(OpsTest, LionEqualsTheFormulaAndObeysFoundInf) {
+  constexpr int64_t kSize = 10007, kBegin = 5;
+  const at::Tensor values = RandomTensor({kSize}, 1), gradients = RandomTensor({kSize}, 2),
+                   momentum = RandomTensor({kSize}, 3);
+  at::Tensor own_values = OnDevice(values.clone()), own_momentum = OnDevice(momentum.clone());
+  const auto scalar = [&](double number) { return OnDevice(at::tensor(number, at::kFloat)); };
+  const auto part = [](const at::Tensor& tensor) { return tensor.narrow(0, kBegin, kSize - kBegin); };
+  const auto update = [&](double found_inf) {
+    at::Tensor values_part = part(own_values), momentum_part = part(own_momentum);
+    ops::Lion(values_part, part(OnDevice(gradients)), momentum_part, /*learning_rate=*/0.5, 0.9, 0.99, 0.1,
+              scalar(3), scalar(found_inf), OnDevice(at::tensor(1e-2, at::kDouble)));
+  };
+  update(/*found_inf=*/1);
+  EXPECT_TRUE(own_values.cpu().equal(values) && own_momentum.cpu().equal(momentum));
+  update(/*found_inf=*/0);
+  const at::Tensor g = part(gradients).to(at::kDouble).div(3), m = part(momentum).to(at::kDouble);
+  const at::Tensor moved =
+      part(values).to(at::kDouble).mul(1 - 5e-3 * 0.1).sub(m.mul(0.9).add(g, 0.1).sign().mul(5e-3));
+  EXPECT_LE(RelativeDifference(part(own_values).cpu(), moved), 1e-6);
+  EXPECT_LE(RelativeDifference(part(own_momentum).cpu(), m.mul(0.99).add(g, 0.01)), 1e-6);
+  EXPECT_TRUE(own_values.cpu().narrow(0, 0, kBegin).equal(values.narrow(0, 0, kBegin)));
+}
+
+TEST_P(OpsTest, AdamW8BitEqualsTheFormulaWithinACodeAndObeysFoundInf) {
+  constexpr int64_t kSize = 1000, kBlocks = 4;
+  const at::Tensor values = RandomTensor({kSize}, 1), gradients = RandomTensor({kSize}, 2);
+  const at::Tensor signed_map = at::linspace(-1, 1, kMapSize, at::kFloat),
+                   unsigned_map = at::linspace(0, 1, kMapSize, at::kFloat);
+  const at::Tensor codes = at::arange(kBlocks * kMomentBlock, at::kLong).mul(37).remainder(256).to(at::kByte);
+  at::Tensor own_values = OnDevice(values.clone()), first = OnDevice(codes.clone()),
+             second = OnDevice(codes.flip(0).contiguous()),
+             first_largest = OnDevice(at::full({kBlocks}, 0.5)),
+             second_largest = OnDevice(at::full({kBlocks}, 2.0));
+  const auto scalar = [&](double number) { return OnDevice(at::tensor(number, at::kFloat)); };
+  const auto moment = [&](const at::Tensor& of, const at::Tensor& largest, const at::Tensor& map) {
+    return map.index_select(0, of.cpu().to(at::kLong))
+        .mul(largest.cpu().repeat_interleave(kMomentBlock))
+        .narrow(0, 0, kSize)
+        .to(at::kDouble);
+  };
+  const at::Tensor m = moment(first, first_largest, signed_map),
+                   v = moment(second, second_largest, unsigned_map);
+  const auto update = [&](double found_inf) {
+    ops::AdamW8Bit(own_values, OnDevice(gradients), first, first_largest, second, second_largest,
+                   OnDevice(signed_map), OnDevice(unsigned_map), 1e-2, 0.9, 0.99, 0.1, 1e-8, scalar(7),
+                   scalar(3), scalar(found_inf));
+  };
+  update(/*found_inf=*/1);
+  EXPECT_TRUE(own_values.cpu().equal(values) && first.cpu().equal(codes));
+  update(/*found_inf=*/0);
+  const at::Tensor g = gradients.to(at::kDouble).div(3), new_m = m.mul(0.9).add(g, 0.1),
+                   new_v = v.mul(0.99).add(g.square(), 0.01);
+  const at::Tensor root = new_v.div(1 - std::pow(0.99, 7)).sqrt_().add_(1e-8);
+  EXPECT_LE(
+      RelativeDifference(
+          own_values.cpu(),
+          values.to(at::kDouble).mul(1 - 1e-3).sub(new_m.div(1 - std::pow(0.9, 7)).div(root).mul(1e-2))),
+      1e-6);
+  // A code stands for what is at most half a step of its map away.
+  const at::Tensor m_error = moment(first, first_largest, signed_map).sub(new_m).abs(),
+                   v_error = moment(second, second_largest, unsigned_map).sub(new_v).abs();
+  EXPECT_LE(m_error.max().item<double>(), 1.0001 / 255 * first_largest.cpu().max().item<double>());
+  EXPECT_LE(v_error.max().item<double>(), 0.5001 / 255 * second_largest.cpu().max().item<double>());
+  EXPECT_TRUE(first.cpu().narrow(0, kSize, 24).equal(codes.narrow(0, kSize, 24)));
 }
 
 TEST_P(OpsTest, FinishStepClipsAndStopsAtTheFirstBadStep) {

@@ -152,6 +152,13 @@ TEST(DeepSpeedConfigTest, WhatIsAlwaysDoneHereIsToldWhereTheFileSwitchesItOff) {
   }
 }
 
+TEST(DeepSpeedConfigTest, OptimizersOfTheSameMeaningAreOurs) {
+  EXPECT_EQ(OptionsOf(R"({"optimizer": {"type": "Lion", "params": {"lr": 1e-4}}})"),
+            (Options{{"optimizer", "lion"}, {"lr", "0.0001"}}));
+  EXPECT_EQ(OptionsOf(R"({"optimizer": {"type": "SGD", "params": {"momentum": 0.9, "nesterov": true}}})"),
+            (Options{{"optimizer", "sgd"}, {"beta1", "0.9"}, {"optimizer-option", "nesterov=1"}}));
+}
+
 struct Refused {
   const char* text;
   const char* said;
@@ -168,6 +175,8 @@ TEST(DeepSpeedConfigTest, WhatWouldBeAnotherRunIsRefusedByNameAndLine) {
             "'fp16.loss_scale' is a loss scale that stays"},
            {R"({"fp16": {"enabled": "auto", "loss_scale": 512}})", "'fp16.loss_scale'"},
            {R"({"optimizer": {"type": "OneBitAdam"}})", "'optimizer.type' is \"OneBitAdam\""},
+           {R"({"optimizer": {"type": "Muon"}})", "'optimizer.type' is \"Muon\""},
+           {R"({"optimizer": {"params": {"momentum": 0.9}}})", "is a number of SGD"},
            {R"({"optimizer": {"params": {"adam_w_mode": false}}})", "is false: the decay of weights"},
            {R"({"optimizer": {"params": {"betas": [0.9]}}})", "must be a list of two numbers"},
            {R"({"scheduler": {"type": "OneCycle"}})", "SCHEDULES in train(1)"},

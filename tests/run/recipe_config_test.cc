@@ -250,11 +250,11 @@ TEST(RecipeConfigTest, AValueThatAnOptionCanTakeThePlaceOfIsRefusedByThatOption)
     for (const auto& [option, error] : Read(text).refused) said += option + ": " + error.what() + "\n";
     return said;
   };
-  EXPECT_THAT(refused(kAxolotl + "optimizer: adamw_bnb_8bit"),
-              AllOf(HasSubstr("optimizer: "), HasSubstr("'adamw_bnb_8bit'"), HasSubstr("(line 3)")));
+  EXPECT_THAT(refused(kAxolotl + "optimizer: lion_8bit"),
+              AllOf(HasSubstr("optimizer: "), HasSubstr("'lion_8bit'"), HasSubstr("(line 3)")));
   EXPECT_THAT(refused(kAxolotl + "lr_scheduler: rex"), HasSubstr("schedule: "));
   EXPECT_THAT(refused(kAxolotl + "load_in_8bit: true"), HasSubstr("quant: "));
-  EXPECT_THAT(refused("optimizer: {_component_: bitsandbytes.optim.AdamW8bit}"), HasSubstr("optimizer: "));
+  EXPECT_THAT(refused("optimizer: {_component_: bitsandbytes.optim.Lion8bit}"), HasSubstr("optimizer: "));
   EXPECT_EQ(refused(kAxolotl + "learning_rate: 1e-3\noptimizer: paged_adamw_32bit"), "");
 }
 
@@ -343,9 +343,53 @@ TEST(RecipeConfigTest, AnOptimizerThatOffloadsIsAdamWAndItsGradientsAreOffloaded
               Contains(Pair("offload", "gradients")));
   EXPECT_THAT(wrapped(", optimizer_class: torch.optim.AdamW, minimal_size: 64}"),
               Contains(Pair("optimizer", "adamw")));
-  EXPECT_THAT(
-      RefusedUnlessGiven("optimizer: {_component_: a.CPUOffloadOptimizer, base_optimizer: torch.optim.SGD}"),
-      HasSubstr("'optimizer.base_optimizer' is torch.optim.SGD"));
+  EXPECT_THAT(RefusedUnlessGiven(
+                  "optimizer: {_component_: a.CPUOffloadOptimizer, base_optimizer: torch.optim.Rprop}"),
+              HasSubstr("'optimizer.base_optimizer' is torch.optim.Rprop"));
+  EXPECT_THAT(wrapped(", base_optimizer: torch.optim.SGD}"), Contains(Pair("optimizer", "sgd")));
+}
+
+/// What a program does where its file says nothing, by options.
+Options DefaultsOf(const std::string& text) {
+  const OptionsOfFile file = Read(text);
+  return {file.defaults.begin(), file.defaults.end()};
+}
+
+TEST(RecipeConfigTest, AnOptimizerOfAxolotlIsOursOfTheSameMeaning) {
+  const auto optimizer = [](const std::string& name) { return OfAxolotl("optimizer: " + name)["optimizer"]; };
+  EXPECT_EQ(optimizer("muon"), "muon");
+  EXPECT_EQ(optimizer("lion_pytorch"), "lion");
+  EXPECT_EQ(optimizer("adamw_bnb_8bit"), "adamw8bit");
+  EXPECT_EQ(optimizer("sgd"), "sgd");
+  EXPECT_EQ(OfAxolotl("optimizer: lion_pytorch\nadam_beta2: 0.98")["beta2"], "0.98");
+  EXPECT_THAT(Read(kAxolotl + "optimizer: paged_adamw_8bit").notices, Contains(HasSubstr("are not paged")));
+}
+
+TEST(RecipeConfigTest, SgdOfTransformersHasNoMomentumAndNoNumbersOfAdam) {
+  const std::string text =
+      kAxolotl + "optimizer: sgd\nadam_beta2: 0.98\nadam_epsilon: 1e-6\nweight_decay: 0.1";
+  EXPECT_THAT(OptionsOf(Read(text)),
+              AllOf(Contains(Pair("beta1", "0")), Contains(Pair("weight-decay", "0.1")),
+                    Not(Contains(Pair("beta2", "0.98"))), Not(Contains(Pair("adam-eps", "1e-6")))));
+  EXPECT_THAT(DefaultsOf(text), AllOf(Not(Contains(Pair("beta2", "0.999"))),
+                                      Not(Contains(Pair("adam-eps", "1e-8"))), Contains(Pair("clip", "1"))));
+  EXPECT_THAT(DefaultsOf(kAxolotl + "optimizer: lion_pytorch"),
+              AllOf(Contains(Pair("beta2", "0.999")), Not(Contains(Pair("adam-eps", "1e-8")))));
+}
+
+TEST(RecipeConfigTest, AnOptimizerOfATorchtuneRecipeIsOursWithItsDefaults) {
+  const std::string sgd = "optimizer: {_component_: torch.optim.SGD, lr: 0.1";
+  EXPECT_THAT(OptionsOf(Read(sgd + "}")),
+              AllOf(Contains(Pair("optimizer", "sgd")), Contains(Pair("beta1", "0")),
+                    Contains(Pair("weight-decay", "0"))));
+  EXPECT_THAT(OptionsOf(Read(sgd + ", momentum: 0.9, nesterov: true, weight_decay: 1e-4}")),
+              AllOf(Contains(Pair("beta1", "0.9")), Contains(Pair("optimizer-option", "nesterov=1")),
+                    Contains(Pair("weight-decay", "1e-4"))));
+  EXPECT_THAT(RefusalOf(sgd + ", dampening: 0.5}"), HasSubstr("'optimizer.dampening'"));
+  EXPECT_THAT(RefusalOf("optimizer: {_component_: torch.optim.AdamW, momentum: 0.9}"),
+              HasSubstr("'optimizer.momentum'"));
+  EXPECT_THAT(OptionsOf(Read("optimizer: {_component_: bitsandbytes.optim.PagedAdamW8bit}")),
+              Contains(Pair("optimizer", "adamw8bit")));
 }
 
 TEST(RecipeConfigTest, AKeyThatIsGivenTwiceIsPlacedTwice) {

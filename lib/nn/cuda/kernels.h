@@ -14,7 +14,9 @@
 
 #include "lib/nn/linear/nf4_books.h"
 #include "lib/nn/loss/loss_terms.h"
+#include "lib/nn/update/adamw_8bit.h"
 #include "lib/nn/update/bf16_moments.h"
+#include "lib/nn/update/lion.h"
 
 namespace trainwright::cuda {
 
@@ -148,6 +150,19 @@ cudaError_t AdamWBf16Moments(float* values, const float* gradients, uint16_t* ex
                              int64_t first, int64_t count, const AdamWHyperparameters& hyperparameters,
                              const float* step, const float* divisor, const float* found_inf,
                              const double* rate, cudaStream_t stream);
+
+/// The update of lib/nn/update/lion.h; results are the CPU's up to rounding.
+/// \param divisor, found_inf, rate as of AdamWBf16Moments
+cudaError_t Lion(float* values, const float* gradients, float* exp_avg, int64_t count,
+                 const LionHyperparameters& hyperparameters, const float* divisor, const float* found_inf,
+                 const double* rate, cudaStream_t stream);
+
+/// The update of lib/nn/update/adamw_8bit.h; results are the CPU's up to rounding.
+/// \param step, divisor, found_inf, rate as of AdamWBf16Moments
+cudaError_t AdamW8Bit(float* values, const float* gradients, const Moments8Bit& exp_avg,
+                      const Moments8Bit& exp_avg_sq, int64_t count,
+                      const AdamWHyperparameters& hyperparameters, const float* step, const float* divisor,
+                      const float* found_inf, const double* rate, cudaStream_t stream);
 
 /// What both directions of a diagonal scan read: lib/nn/scan/diagonal_scan.h. A thread takes a channel
 /// through a chunk; the states between chunks are a launch of their own between the other two.

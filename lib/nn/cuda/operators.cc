@@ -169,6 +169,40 @@ void AdamWBf16Moments(at::Tensor& values, const at::Tensor& gradients, at::Tenso
       rate ? rate->const_data_ptr<double>() : nullptr, call.stream()));
 }
 
+void Lion(at::Tensor& values, const at::Tensor& gradients, at::Tensor& exp_avg, double learning_rate,
+          double beta1, double beta2, double weight_decay, const std::optional<at::Tensor>& divisor,
+          const std::optional<at::Tensor>& found_inf, const std::optional<at::Tensor>& rate) {
+  const OperatorCall call({values, gradients, exp_avg, divisor.value_or(values), found_inf.value_or(values),
+                           rate.value_or(values)});
+  TORCH_CHECK(gradients.numel() == values.numel() && exp_avg.numel() == values.numel());
+  call.Check(cuda::Lion(Floats(values), Floats(gradients), Floats(exp_avg), values.numel(),
+                        {learning_rate, beta1, beta2, weight_decay}, divisor ? Floats(*divisor) : nullptr,
+                        found_inf ? Floats(*found_inf) : nullptr,
+                        rate ? rate->const_data_ptr<double>() : nullptr, call.stream()));
+}
+
+void AdamW8Bit(at::Tensor& values, const at::Tensor& gradients, at::Tensor& exp_avg,
+               at::Tensor& exp_avg_largest, at::Tensor& exp_avg_sq, at::Tensor& exp_avg_sq_largest,
+               const at::Tensor& signed_map, const at::Tensor& unsigned_map, double learning_rate,
+               double beta1, double beta2, double weight_decay, double epsilon, const at::Tensor& step,
+               const std::optional<at::Tensor>& divisor, const std::optional<at::Tensor>& found_inf,
+               const std::optional<at::Tensor>& rate) {
+  const OperatorCall call({values, gradients, exp_avg, exp_avg_largest, exp_avg_sq, exp_avg_sq_largest,
+                           signed_map, unsigned_map, step, divisor.value_or(step), found_inf.value_or(step),
+                           rate.value_or(step)});
+  const int64_t count = values.numel(), blocks = MomentBlocks(count);
+  TORCH_CHECK(gradients.numel() == count && exp_avg.numel() >= count && exp_avg_sq.numel() >= count &&
+              exp_avg_largest.numel() == blocks && exp_avg_sq_largest.numel() == blocks &&
+              signed_map.numel() == kMapSize && unsigned_map.numel() == kMapSize);
+  call.Check(cuda::AdamW8Bit(
+      Floats(values), Floats(gradients),
+      {exp_avg.mutable_data_ptr<uint8_t>(), Floats(exp_avg_largest), Floats(signed_map)},
+      {exp_avg_sq.mutable_data_ptr<uint8_t>(), Floats(exp_avg_sq_largest), Floats(unsigned_map)}, count,
+      {learning_rate, beta1, beta2, weight_decay, epsilon, /*key=*/0}, Floats(step),
+      divisor ? Floats(*divisor) : nullptr, found_inf ? Floats(*found_inf) : nullptr,
+      rate ? rate->const_data_ptr<double>() : nullptr, call.stream()));
+}
+
 }  // namespace operators
 
 namespace {

@@ -38,6 +38,8 @@ decltype(ops::EmbedBackward) EmbedBackward;
 decltype(ops::SumOfSquares) SumOfSquares;
 decltype(ops::FinishStep) FinishStep;
 decltype(ops::AdamWBf16Moments) AdamWBf16Moments;
+decltype(ops::Lion) Lion;
+decltype(ops::AdamW8Bit) AdamW8Bit;
 decltype(ops::DiagonalScan) DiagonalScan;
 decltype(ops::DiagonalScanBackward) DiagonalScanBackward;
 decltype(ops::LinearWithBias) LinearWithBias;
@@ -78,6 +80,8 @@ void ForEachOperator(const Visitor& visit) {
   visit.template operator()<&operators::SumOfSquares>("sum_of_squares");
   visit.template operator()<&operators::FinishStep>("finish_step");
   visit.template operator()<&operators::AdamWBf16Moments>("adamw_bf16_moments");
+  visit.template operator()<&operators::Lion>("lion");
+  visit.template operator()<&operators::AdamW8Bit>("adamw_8bit");
   visit.template operator()<&operators::DiagonalScan>("diagonal_scan");
   visit.template operator()<&operators::DiagonalScanBackward>("diagonal_scan_backward");
   visit.template operator()<&operators::LinearWithBias>("linear_with_bias");

@@ -103,9 +103,10 @@ expect weight-decay 0 --config torchtune.yaml --preset rft-fast
 expect lr 3e-4 --config torchtune.yaml --preset rft-fast
 
 sed 's/adamw_torch/adamw_bnb_8bit/' axolotl.yaml > eight.yaml
-refused "eight.yaml: key 'optimizer' is 'adamw_bnb_8bit': there is no such optimizer (line 21)" --config eight.yaml
-grep -q -- '--optimizer-states bf16' err
-expect optimizer adamw --config eight.yaml --optimizer adamw
+expect optimizer adamw8bit --config eight.yaml
+sed 's/adamw_torch/lion_8bit/' axolotl.yaml > lion.yaml
+refused "lion.yaml: key 'optimizer' is 'lion_8bit': there is no such optimizer (line 21)" --config lion.yaml
+expect optimizer adamw --config lion.yaml --optimizer adamw
 sed 's/^lora_r:/rl: dpo\n&/' axolotl.yaml > dpo.yaml && refused "dpo.yaml: key 'rl' asks for.*(line 6)" --config dpo.yaml
 sed 's/^lora_r:/lora_rr:/' axolotl.yaml > slip.yaml && refused "key 'lora_rr' is none that is read here (line 6)" --config slip.yaml
 grep -q "did you mean 'lora_r'" err

@@ -1,0 +1,87 @@
+#include "lib/run/foreign_optimizer.h"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "lib/spec/built_in_optimizers.h"
+#include "lib/spec/optimizer_options.h"
+
+namespace trainwright {
+namespace {
+
+std::string In(const std::map<std::string, std::string>& names, const std::string& name) {
+  const auto found = names.find(name);
+  return found == names.end() ? "" : found->second;
+}
+
+/// Whether an optimizer takes an option, by its flag.
+bool Takes(const std::string& optimizer, const std::string& option) {
+  static const std::map<std::string, std::string> stored = {
+      {"beta1", "beta1"}, {"beta2", "beta2"}, {"adam-eps", "epsilon"}, {"weight-decay", "weight_decay"}};
+  const auto name = stored.find(option);
+  if (name == stored.end()) return true;
+  const std::vector<OptimizerDescription> all = BuiltInOptimizerDescriptions();
+  return std::any_of(all.begin(), all.end(), [&](const OptimizerDescription& description) {
+    return description.name == optimizer && description.takes.contains(name->second);
+  });
+}
+
+}  // namespace
+
+std::string OptimizerNamed(const std::string& name) {
+  static const std::map<std::string, std::string> names = {{kDefaultOptimizer, kDefaultOptimizer},
+                                                           {"adamw_torch", kDefaultOptimizer},
+                                                           {"adamw_torch_fused", kDefaultOptimizer},
+                                                           {"adamw_hf", kDefaultOptimizer},
+                                                           {"adamw_apex_fused", kDefaultOptimizer},
+                                                           {"paged_adamw", kDefaultOptimizer},
+                                                           {"paged_adamw_32bit", kDefaultOptimizer},
+                                                           {"adamw_bnb_8bit", "adamw8bit"},
+                                                           {"adamw_8bit", "adamw8bit"},
+                                                           {"paged_adamw_8bit", "adamw8bit"},
+                                                           {"lion_pytorch", "lion"},
+                                                           {"lion_32bit", "lion"},
+                                                           {"paged_lion_32bit", "lion"},
+                                                           {"muon", "muon"},
+                                                           {"sgd", "sgd"}};
+  return In(names, name);
+}
+
+std::string OptimizerOfClass(const std::string& name) {
+  static const std::map<std::string, std::string> names = {
+      {"AdamW", kDefaultOptimizer}, {"PagedAdamW", kDefaultOptimizer}, {"PagedAdamW32bit", kDefaultOptimizer},
+      {"AdamW8bit", "adamw8bit"},   {"PagedAdamW8bit", "adamw8bit"},   {"SGD", "sgd"}};
+  return In(names, name);
+}
+
+void GiveOptimizer(const ForeignKey& key, const std::string& ours, ForeignFile* file) {
+  file->Give(key, "optimizer", ours);
+  std::string name = SingleTextOf(key, *file);
+  name = name.substr(name.rfind('.') + 1);
+  const std::string kind = ours == "lion"        ? "Lion"
+                           : ours == "adamw8bit" ? "AdamW with moments in 8 bits"
+                                                 : "AdamW";
+  if (name.starts_with("paged_") || name.starts_with("Paged"))
+    file->Tell(key, "is " + kind + " here, whose states are not paged");
+}
+
+TakeKey NumberForTaker(std::string option, std::string optimizer, std::string (*ours)(const std::string&)) {
+  return [=](const ForeignKey& key, ForeignFile* file) {
+    const auto chosen = file->Find(optimizer);
+    std::string name = chosen ? SingleTextOf(*chosen, *file) : "";
+    name = name.empty() ? kDefaultOptimizer : ours(name.substr(name.rfind('.') + 1));
+    if (name.empty() || Takes(name, option)) return NumberFor(option)(key, file);
+    CheckNumber()(key, file);
+    file->Ignore(key);
+  };
+}
+
+void DropUntakenDefaults(OptionsOfFile* file) {
+  const auto optimizer = std::find_if(file->options.begin(), file->options.end(),
+                                      [](const OptionValue& option) { return option.key == "optimizer"; });
+  if (optimizer == file->options.end()) return;
+  std::erase_if(file->defaults, [&](const auto& given) { return !Takes(optimizer->value, given.first); });
+}
+
+}  // namespace trainwright

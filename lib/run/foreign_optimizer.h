@@ -1,0 +1,27 @@
+/// The optimizers of other programs' files, and which of their numbers ours take.
+#pragma once
+
+#include <string>
+
+#include "lib/run/foreign_rules.h"
+
+namespace trainwright {
+
+/// A name of transformers and axolotl ("adamw_torch", "lion_pytorch"); ours, empty: there is none.
+std::string OptimizerNamed(const std::string& name);
+/// A class of PyTorch, bitsandbytes or DeepSpeed ("AdamW8bit"); ours, empty: there is none.
+std::string OptimizerOfClass(const std::string& name);
+
+/// Gives --optimizer, and says what of a paged one is otherwise here.
+void GiveOptimizer(const ForeignKey& key, const std::string& ours, ForeignFile* file);
+
+/// What the file gives an option, if the optimizer that it gives takes that; else it has no effect, as in the
+/// other program.
+/// \param optimizer the key that gives it; not there: AdamW
+/// \param ours the name of our optimizer by that key's value
+TakeKey NumberForTaker(std::string option, std::string optimizer, std::string (*ours)(const std::string&));
+
+/// Drops the defaults of --beta1 and so on that the optimizer which the file gives does not take.
+void DropUntakenDefaults(OptionsOfFile* file);
+
+}  // namespace trainwright
