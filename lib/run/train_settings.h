@@ -47,6 +47,9 @@ struct TrainSettings {
   std::optional<int64_t> lora;  ///< rank of low-rank adapters
   std::optional<double> lora_alpha, lora_dropout;
   std::string lora_targets;       ///< as in LoraOptions; empty: all-linear
+  bool rslora = false;            ///< adapters are scaled by alpha over the rank's root
+  bool dora = false;              ///< outputs with an adapter have a magnitude that is trained
+  std::string lora_save_modules;  ///< as ChooseSavedModules takes them; empty: none
   std::string quant;              ///< "nf4" or "none": of the frozen matrices; empty: none
   std::string adapter;            ///< a folder in peft's layout to continue with; empty: none
   bool allow_other_base = false;  ///< than the one that `adapter` or `merge` was trained on

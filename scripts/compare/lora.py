@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 """The two sides of lora.sh.
 
-usage: lora.py side-by-side --scratch DIR [--rank R] [--steps N] [--rounds N] [--runs LIST] [OUT.md]
+usage: lora.py side-by-side --scratch DIR [--rank R] [--adapter-flags FLAGS] [--steps N] [--rounds N] [--runs LIST] [OUT.md]
        lora.py base DIR
        lora.py peft --base DIR --adapter DIR --plan PLAN.json --train CHUNKS.jsonl --steps N [--nf4]
 
-side-by-side trains with both and prints the table; base makes the model; peft trains one adapter with peft and prints a JSON
+side-by-side trains with both and prints the table, with --adapter-flags adapters of another kind, such as "--dora"; base makes the model; peft trains one adapter with peft and prints a JSON
 object of its losses and times. With --nf4 the base's linear layers hold what bitsandbytes makes of them by nf4 with
 double quantisation, read back: the maths of QLoRA without its kernels, which a CPU lacks.
 """
@@ -50,8 +50,10 @@ def peft_side(options):
     model.config.use_cache = False
     model.train()
     trained = [parameter for parameter in model.parameters() if parameter.requires_grad]
-    optimizer = torch.optim.AdamW(trained, betas=(plan["beta1"], plan["beta2"]), eps=plan["epsilon"],
-                                  weight_decay=plan["weight_decay"], fused=True)
+    groups = [{"params": [parameter for parameter in trained if (parameter.dim() > 1) == decays],
+               "weight_decay": plan["weight_decay"] if decays else 0.0} for decays in (True, False)]
+    optimizer = torch.optim.AdamW([group for group in groups if group["params"]],
+                                  betas=(plan["beta1"], plan["beta2"]), eps=plan["epsilon"], fused=True)
     stream = sample_order.training_samples(sample_order.read_chunks(options.train), plan["sequence_tokens"],
                                            plan["seed"], plan["window_chunks"])
     losses, times, cpu_times = [], [], []
@@ -114,12 +116,12 @@ def make_base(options):
     LlamaForCausalLM(config).save_pretrained(options.out)
 
 
-def make_start(scratch, rank):
+def make_start(scratch, rank, flags):
     subprocess.run([sys.executable, __file__, "base", scratch / "base"], check=True)
     # A step that is too small to change anything: the first adapter, in a file for both.
     subprocess.run(["train", "-q", "--init", scratch / "base", "--data", scratch / "shards", "--lora", str(rank), "--steps",
                     "1", "--lr", "1e-30", "--weight-decay", "0", "--seq", "512", "--batch", "1", "--out",
-                    scratch / "start"], check=True, stdout=subprocess.DEVNULL)
+                    scratch / "start", *flags.split()], check=True, stdout=subprocess.DEVNULL)
 
 
 def timed(rounds, key):
@@ -129,7 +131,7 @@ def timed(rounds, key):
 
 def side_by_side(options):
     scratch = pathlib.Path(options.scratch)
-    make_start(scratch, options.rank)
+    make_start(scratch, options.rank, options.adapter_flags)
     tokens, rows, results = 2048, [], {}
     for name in options.runs.split(","):
         if name not in RUNS:
@@ -164,8 +166,9 @@ def side_by_side(options):
     load = os.environ.get("LOAD", "")
     report = "\n".join([
         f"# Adapters beside peft, {datetime.date.today()}", "",
-        f"`scripts/compare/lora.sh --rank {options.rank} --steps {options.steps} --rounds {options.rounds} --runs "
-        f"{options.runs}`; {versions}; {os.cpu_count()} threads.",
+        f"`scripts/compare/lora.sh --rank {options.rank} " +
+        (f"--adapter-flags '{options.adapter_flags}' " if options.adapter_flags else "") +
+        f"--steps {options.steps} --rounds {options.rounds} --runs {options.runs}`; {versions}; {os.cpu_count()} threads.",
         f"Rank {options.rank} beside all linear layers: {trained:,} trained parameters; a step is 4 samples of 512 tokens.",
         "Both sides have the same base, first adapter, tokens, order, optimizer and schedule; rounds alternate. Tokens per",
         f"second are of the median of all rounds' steps after the first {UNTIMED_STEPS}, by the wall and by processor seconds",
@@ -188,6 +191,7 @@ def main():
     both = commands.add_parser("side-by-side")
     both.add_argument("--scratch", required=True)
     both.add_argument("--rank", type=int, default=16)
+    both.add_argument("--adapter-flags", default="")
     both.add_argument("--steps", type=int, default=12)
     both.add_argument("--rounds", type=int, default=2)
     both.add_argument("--runs", default=",".join(RUNS))
