@@ -109,20 +109,24 @@ std::string ModuleOf(const std::string& tensor) {
   return tensor.substr(0, tensor.rfind('.'));
 }
 
+/// The other names of what is trained whole: peft stores a table that is the head twice.
+std::vector<TensorAlias> SavedAliases(const FlatParameters& parameters) {
+  std::vector<TensorAlias> saved;
+  for (const TensorAlias& alias : parameters.aliases()) {
+    if (IsSavedWhole(parameters.all()[alias.parameter])) saved.push_back(alias);
+  }
+  return saved;
+}
+
 /// What is trained whole, as modules_to_save names it: peft takes every module whose path ends with a name.
+/// Of a table that is the head both, by which it knows that they are tied.
 json SavedModulesOf(const FlatParameters& parameters) {
   std::set<std::string> modules;
   for (const Parameter& parameter : parameters.all()) {
     if (IsSavedWhole(parameter)) modules.insert(ModuleOf(NameInPeft(parameter)));
   }
+  for (const TensorAlias& alias : SavedAliases(parameters)) modules.insert(ModuleOf(alias.name));
   return modules.empty() ? json() : json(modules);
-}
-
-/// Whether a parameter is also the head.
-bool IsTied(const FlatParameters& parameters, size_t index) {
-  const std::vector<TensorAlias>& aliases = parameters.aliases();
-  return std::any_of(aliases.begin(), aliases.end(),
-                     [&](const TensorAlias& alias) { return alias.parameter == index; });
 }
 
 /// The names that choose the adapters' modules: q_proj where all of that name have one, else self_attn.q_proj
@@ -150,16 +154,13 @@ std::vector<std::string> TargetNames(const FlatParameters& parameters) {
 std::string EncodePeftConfig(const LanguageModel& model, const std::string& base_model) {
   const FlatParameters& parameters = model.parameters();
   const LoraOptions& lora = parameters.adapters()->options();
-  bool turned = false, ties_saved = false;
-  for (size_t i = 0; i < parameters.all().size(); ++i) {
-    ties_saved |= IsSavedWhole(parameters.all()[i]) && IsTied(parameters, i);
-  }
+  bool turned = false;
   for (const LoraModule& module : parameters.adapters()->modules()) {
     turned |= parameters.all()[module.weight].file_order == FileOrder::kTransposed;
   }
   ordered_json config = {{"base_model_name_or_path", base_model},
                          {"bias", "none"},
-                         {"ensure_weight_tying", ties_saved},
+                         {"ensure_weight_tying", true},
                          {"fan_in_fan_out", turned},
                          {"inference_mode", true},
                          {"init_lora_weights", true},
@@ -172,7 +173,7 @@ std::string EncodePeftConfig(const LanguageModel& model, const std::string& base
                          {"task_type", "CAUSAL_LM"},
                          {"use_dora", lora.dora},
                          {"use_rslora", lora.rank_stabilized}};
-  if (!ties_saved) config.erase("ensure_weight_tying");  // which older versions of peft do not know
+  if (SavedAliases(parameters).empty()) config.erase("ensure_weight_tying");  // older versions lack it
   if (lora.alpha == static_cast<double>(static_cast<int64_t>(lora.alpha))) {
     config["lora_alpha"] = static_cast<int64_t>(lora.alpha);
   }
@@ -277,8 +278,6 @@ PeftConfig DecodePeftConfig(const std::string& text, const std::string& path) {
   if (const json saved = value("modules_to_save"); !Off(saved)) {
     decoded.lora.saved_modules = NamesOf(saved, "modules_to_save", path);
   }
-  const json ties = value("ensure_weight_tying", false);
-  decoded.ties_saved = ties.is_boolean() && ties.get<bool>();
   const json base = value("base_model_name_or_path");
   if (base.is_string()) decoded.base_model = base.get<std::string>();
   return decoded;
@@ -300,16 +299,18 @@ void WritePeftFolder(const std::string& folder, const LanguageModel& model, cons
   const at::Tensor flat = (values.defined() ? values : parameters.values()).cpu();
   std::vector<at::Tensor> kept;  // while the file is written
   std::vector<SafetensorsTensor> tensors;
-  for (const Parameter& parameter : parameters.all()) {
-    if (!IsAdapterParameter(parameter) && !IsSavedWhole(parameter)) continue;
+  const auto add = [&](const Parameter& parameter, const std::string& name) {
     const at::Tensor ours = flat.narrow(0, parameter.offset, parameter.size).view(parameter.shape);
     kept.push_back(AsInFiles(parameter, ours).contiguous());
     const auto* data = reinterpret_cast<const uint8_t*>(kept.back().const_data_ptr<float>());
-    tensors.push_back({kTensorPrefix + NameInPeft(parameter),
-                       "F32",
-                       parameter.shape,
-                       {data, static_cast<size_t>(parameter.size) * 4}});
+    tensors.push_back(
+        {kTensorPrefix + name, "F32", parameter.shape, {data, static_cast<size_t>(parameter.size) * 4}});
+  };
+  for (const Parameter& parameter : parameters.all()) {
+    if (IsAdapterParameter(parameter) || IsSavedWhole(parameter)) add(parameter, NameInPeft(parameter));
   }
+  for (const TensorAlias& alias : SavedAliases(parameters))
+    add(parameters.all()[alias.parameter], alias.name);
   std::sort(tensors.begin(), tensors.end(), [](const auto& a, const auto& b) { return a.name < b.name; });
   AtomicFileSink sink(folder + "/" + kAdapterWeightsFileName);
   WriteSafetensors(&sink, tensors, {{"format", "pt"}});
@@ -324,39 +325,34 @@ struct TiedCopy {
   at::Tensor values;
 };
 
-void RequireTied(const std::string& folder, const FlatParameters& parameters, const TiedCopy& copy) {
-  const Parameter& table = parameters.all()[copy.parameter];
-  if (at::equal(copy.values.to(at::kFloat), table.value.cpu())) return;
-  throw Error(ErrorCode::kBadInput, folder + "/" + kAdapterWeightsFileName,
-              "differs from the embeddings, though the model's head is the same matrix",
-              "tensor " + (kTensorPrefix + parameters.aliases().front().name),
-              "peft untied them: train with ensure_weight_tying, or on a base whose head is one of its own");
-}
-
-/// Without ensure_weight_tying peft goes on with a head that is the base's, beside embeddings that are not.
-void RequireTying(const std::string& folder, const FlatParameters& parameters) {
-  if (!IsPeftFolder(folder)) return;
-  for (size_t i = 0; i < parameters.all().size(); ++i) {
-    if (!IsSavedWhole(parameters.all()[i]) || !IsTied(parameters, i)) continue;
-    if (ReadPeftConfig(folder).ties_saved) return;
-    throw Error(ErrorCode::kBadInput, folder + "/" + kAdapterConfigFileName,
-                "is not true, so that peft has another head than the embeddings in a model that ties them",
-                "field ensure_weight_tying", "train with ensure_weight_tying: true");
+/// Where peft lets a table and the head go apart, its files lack the copy, or have another one.
+/// \param wanted names of the copies and the parameters that these are of
+void RequireTied(const std::string& folder, const FlatParameters& parameters,
+                 const std::map<std::string, size_t>& wanted, const std::vector<TiedCopy>& copies) {
+  for (const auto& [name, index] : wanted) {
+    const at::Tensor table = parameters.all()[index].value.cpu();
+    const bool is_tied = std::any_of(copies.begin(), copies.end(), [&, i = index](const TiedCopy& copy) {
+      return copy.parameter == i && at::equal(copy.values.to(at::kFloat), table);
+    });
+    if (is_tied) continue;
+    throw Error(
+        ErrorCode::kBadInput, folder + "/" + kAdapterWeightsFileName,
+        "is not that of the embeddings, though the model's head is the same matrix",
+        "tensor " + (kTensorPrefix + name),
+        "peft untied them: train with ensure_weight_tying: true and modules_to_save with both, or on a "
+        "base whose head is one of its own");
   }
 }
 
 }  // namespace
 
 void LoadPeftWeights(const std::string& folder, FlatParameters* parameters) {
-  RequireTying(folder, *parameters);
   std::map<std::string, size_t> missing, copied;
   for (size_t i = 0; i < parameters->all().size(); ++i) {
     const Parameter& parameter = parameters->all()[i];
     if (IsAdapterParameter(parameter) || IsSavedWhole(parameter)) missing[NameInPeft(parameter)] = i;
   }
-  for (const TensorAlias& alias : parameters->aliases()) {
-    if (IsSavedWhole(parameters->all()[alias.parameter])) copied[alias.name] = alias.parameter;
-  }
+  for (const TensorAlias& alias : SavedAliases(*parameters)) copied[alias.name] = alias.parameter;
   std::vector<TiedCopy> copies;
   ForEachTensor(folder, [&](const SafetensorsEntry& entry, const uint8_t* data, const std::string& path,
                             const std::string& given) {
@@ -380,7 +376,7 @@ void LoadPeftWeights(const std::string& folder, FlatParameters* parameters) {
     throw Error(ErrorCode::kBadInput, folder + "/" + kAdapterWeightsFileName, "lacks a tensor",
                 "tensor " + (kTensorPrefix + missing.begin()->first));
   }
-  for (const TiedCopy& copy : copies) RequireTied(folder, *parameters, copy);
+  RequireTied(folder, *parameters, copied, copies);
   parameters->RefreshCompute();
 }
 

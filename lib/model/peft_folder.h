@@ -4,7 +4,7 @@
 ///
 /// The tensors are fp32, named base_model.model.<module>.lora_A.weight and .lora_B.weight, of DoRA
 /// .lora_magnitude_vector, too, and of modules that are trained whole (peft's modules_to_save) as in the
-/// model, by the names that transformers 5 gives them.
+/// model, by the names that transformers 5 gives them; a table of embeddings that is the head is there twice.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -18,8 +18,6 @@ namespace trainwright {
 struct PeftConfig {
   LoraOptions lora;
   std::string base_model;  ///< a path or a name of the hub; empty: not said
-  /// Whether a head and embeddings that are tied stay so where they are trained whole, which peft unties.
-  bool ties_saved = false;
   bool operator==(const PeftConfig&) const = default;
 };
 

@@ -49,11 +49,16 @@ SavedModules ChooseSavedModules(const std::string& names, const OuterModules& ou
   SavedModules saved;
   if (names.empty()) return saved;
   const std::vector<std::string> all = AllOf(outer, tied);
+  bool says_head = false;  // of tied embeddings, which their table must be named with
   std::istringstream stream(names + ",");
   for (std::string name; std::getline(stream, name, ',');) {
     const auto found = std::find_if(all.begin(), all.end(), [&](const std::string& module) {
       return IsNamedBy(module, name) || (module == outer.head && IsHead(name, outer));
     });
+    if (found == all.end() && tied && IsHead(name, outer)) {
+      says_head = true;
+      continue;
+    }
     if (found == all.end()) RefuseName(name, outer, tied);
     if (std::find(saved.modules.begin(), saved.modules.end(), *found) == saved.modules.end()) {
       saved.modules.push_back(*found);
@@ -64,6 +69,7 @@ SavedModules ChooseSavedModules(const std::string& names, const OuterModules& ou
     saved.tables |= is_table;
     saved.head |= module == outer.head || (tied && module == outer.tables.front());
   }
+  if (says_head && !saved.head) RefuseName(outer.head, outer, tied);
   return saved;
 }
 

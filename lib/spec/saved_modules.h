@@ -23,7 +23,7 @@ struct SavedModules {
 };
 
 /// \param names with commas between them: of modules, or ends of their paths; empty: none
-/// \param tied whether the head is the table of tokens
+/// \param tied whether the head is the table of tokens; then it may be named beside that, which says no more
 /// \throws Error{kUsage} listing the names there are
 SavedModules ChooseSavedModules(const std::string& names, const OuterModules& outer, bool tied);
 

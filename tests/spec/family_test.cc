@@ -150,6 +150,9 @@ TEST(SavedModulesTest, AreChosenByEndsOfTheirPathsAndByThoseOfLayersRefused) {
         << unknown;
   }
   EXPECT_THAT(test::MessageOf([&] { chosen("lm_head", /*tied=*/true); }), HasSubstr("write embed_tokens"));
+  EXPECT_EQ(chosen("lm_head,embed_tokens", /*tied=*/true).modules,
+            std::vector<std::string>{"model.embed_tokens"})
+      << "the one matrix that both are";
 }
 
 TEST(SavedModulesTest, TheHeadOfNeoxIsCalledAsItsFilesOrAsTransformersCallsIt) {
