@@ -110,7 +110,10 @@ const ToolInfo& TrainInfo() {
                     {"copy-to", "copy-command"},
                     {"lora", "adapter"},
                     {"lora-alpha", "adapter"},
-                    {"lora-targets", "adapter"}},
+                    {"lora-targets", "adapter"},
+                    {"rslora", "adapter"},
+                    {"dora", "adapter"},
+                    {"lora-save-modules", "adapter"}},
       .variables = VariablesOfOwnOptions(),
       .absent = OptionsThatTrainLacks(),
       .synonyms = SynonymsOfTrain(),
@@ -362,6 +365,18 @@ void DefineAdapterOptions(CLI::App& app, TrainSettings* settings) {
   app.add_option("--lora-targets", settings->lora_targets,
                  "matrices that get an adapter: all-linear, attention, mlp, or names with commas between "
                  "them, such as q_proj,v_proj (default: all-linear)")
+      ->type_name("NAMES")
+      ->group(group);
+  app.add_flag("--rslora", settings->rslora,
+               "scale adapters by --lora-alpha over the root of the rank (rsLoRA), not over the rank")
+      ->group(group);
+  app.add_flag("--dora", settings->dora,
+               "train a magnitude for each output of a matrix with an adapter, too (DoRA), see ADAPTERS")
+      ->group(group);
+  app.add_option(
+         "--lora-save-modules", settings->lora_save_modules,
+         "modules beside the layers that are trained whole beside adapters and stored with them, with "
+         "commas between them: embed_tokens,lm_head (default: none)")
       ->type_name("NAMES")
       ->group(group);
   app.add_option(

@@ -118,6 +118,7 @@ void ValueExchange::Share() {
   Prepare();
   Share(values_);
   Share(copies_);
+  parameters_->RefreshScales();
 }
 
 int64_t ValueExchange::held_bytes() const {

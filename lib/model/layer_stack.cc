@@ -38,6 +38,7 @@ std::vector<size_t> PartsOf(const FlatParameters& parameters) {
   if (parameters.adapters() == nullptr) return parts;
   for (const LoraModule& module : parameters.adapters()->modules()) {
     parts[module.a] = parts[module.b] = parts[module.weight];
+    if (parameters.adapters()->options().dora) parts[module.magnitude] = parts[module.weight];
   }
   return parts;
 }
@@ -68,10 +69,11 @@ void LayerStack::AllocateParameters() {
     parameters_.set_adapters(
         std::make_shared<LoraAdapters>(*tuning_.lora, FamilyOf(config_).lora_blocks(), &parameters_));
   }
+  const bool saves_head = tuning_.lora && ThawSavedModules(tuning_.lora->saved_modules);
   if (tuning_.frozen_format != WeightFormat::kPlain) {
     for (const size_t index : matrices) parameters_.Quantize(index, tuning_.frozen_format);
   }
-  if (tuning_.frozen_format == WeightFormat::kInt8 && !config_.tie_embeddings) {
+  if (tuning_.frozen_format == WeightFormat::kInt8 && !config_.tie_embeddings && !saves_head) {
     parameters_.Quantize(head_, WeightFormat::kInt8);
   }
   // Behind the adapters, which freeze all that was there before them.
@@ -92,6 +94,22 @@ void LayerStack::AllocateParameters() {
       lowest_part_of_segment_[s] = std::min(lowest_part_of_segment_[s], parts[i]);
     }
   }
+}
+
+bool LayerStack::ThawSavedModules(const std::string& names) {
+  const SavedModules saved =
+      ChooseSavedModules(names, FamilyOf(config_).outer_modules(), config_.tie_embeddings);
+  if (saved.head && !config_.tie_embeddings && tuning_.embedding && !tuning_.embedding->train_head) {
+    throw Error(ErrorCode::kUsage, "--lora-save-modules " + names,
+                "names the head, and no loss of this run reads the logits", "", "leave the head out");
+  }
+  for (size_t i = 0; i < parameters_.all().size(); ++i) {
+    const std::string& name = parameters_.all()[i].name;
+    parameters_[i].trainable |= std::any_of(
+        saved.modules.begin(), saved.modules.end(),
+        [&](const std::string& module) { return name == module + ".weight" || name == module + ".bias"; });
+  }
+  return saved.head;
 }
 
 void LayerStack::AddEmbeddingPart(const EmbeddingTuning& tuning) {

@@ -132,6 +132,10 @@ class LayerStack : public Body {
     DeviceInput input;
   };
 
+  /// Has the modules trained whole that adapters are stored with.
+  /// \returns whether the head is one of them
+  /// \throws Error{kUsage}
+  bool ThawSavedModules(const std::string& names);
   /// Adds what a model that embeds texts has beside its layers, and freezes a head that no loss reads.
   void AddEmbeddingPart(const EmbeddingTuning& tuning);
   /// Says which parameters the GEMMs alone read: matrices of layers, adapters, a head of its own.

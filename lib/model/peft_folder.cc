@@ -1,9 +1,13 @@
 #include "lib/model/peft_folder.h"
 
+#include <ATen/ops/equal.h>
+#include <ATen/ops/linalg_vector_norm.h>
 #include <ATen/ops/zeros.h>
 
 #include <algorithm>
 #include <filesystem>
+#include <functional>
+#include <limits>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -15,8 +19,10 @@
 #include "lib/formats/safetensors.h"
 #include "lib/io/byte_sink.h"
 #include "lib/io/byte_source.h"
+#include "lib/model/embedding_projection.h"
 #include "lib/model/weights_io.h"
 #include "lib/spec/model_files.h"
+#include "lib/spec/saved_modules.h"
 
 namespace trainwright {
 namespace {
@@ -60,27 +66,67 @@ const std::set<std::string>& HarmlessFields() {
                                                "lora_dropout",
                                                "target_modules",
                                                "use_rslora",
+                                               "use_dora",
+                                               "modules_to_save",
                                                "bias",
                                                "init_lora_weights"};
   return fields;
 }
 
-std::string TargetsOf(const json& modules, const std::string& path) {
-  if (modules == "all-linear") return "all-linear";
-  if (!modules.is_array() || modules.empty()) {
-    Refuse(path, "target_modules", "is no list of module names");
-  }
-  std::vector<std::string> names;
+/// The names of a list, sorted, each once, with commas between them.
+std::string NamesOf(const json& modules, const std::string& field, const std::string& path) {
+  if (!modules.is_array() || modules.empty()) Refuse(path, field, "is no list of module names");
+  std::set<std::string> sorted;
   for (const json& name : modules) {
     if (!name.is_string() || name.get<std::string>().find(',') != std::string::npos) {
-      Refuse(path, "target_modules", "holds " + name.dump() + ", which is no module's name");
+      Refuse(path, field, "holds " + name.dump() + ", which is no module's name");
     }
-    names.push_back(name.get<std::string>());
+    sorted.insert(name.get<std::string>());
   }
-  std::sort(names.begin(), names.end());
-  std::string targets;
-  for (const std::string& name : names) targets += (targets.empty() ? "" : ",") + name;
-  return targets;
+  std::string names;
+  for (const std::string& name : sorted) names += (names.empty() ? "" : ",") + name;
+  return names;
+}
+
+std::string TargetsOf(const json& modules, const std::string& path) {
+  return modules == "all-linear" ? "all-linear" : NamesOf(modules, "target_modules", path);
+}
+
+/// GPT-NeoX's head, which transformers 5 calls as other families do.
+constexpr char kNeoxHead[] = "embed_out.weight", kHead[] = "lm_head.weight";
+
+std::string NameInPeft(const Parameter& parameter) {
+  return parameter.name == kNeoxHead ? kHead : parameter.name;
+}
+
+/// Whether a parameter is trained whole, beside adapters.
+bool IsSavedWhole(const Parameter& parameter) {
+  return parameter.trainable && !IsAdapterParameter(parameter) && !IsProjectionParameter(parameter);
+}
+
+/// "model.embed_tokens" of "model.embed_tokens.weight".
+std::string ModuleOf(const std::string& tensor) {
+  return tensor.substr(0, tensor.rfind('.'));
+}
+
+/// The other names of what is trained whole: peft stores a table that is the head twice.
+std::vector<TensorAlias> SavedAliases(const FlatParameters& parameters) {
+  std::vector<TensorAlias> saved;
+  for (const TensorAlias& alias : parameters.aliases()) {
+    if (IsSavedWhole(parameters.all()[alias.parameter])) saved.push_back(alias);
+  }
+  return saved;
+}
+
+/// What is trained whole, as modules_to_save names it: peft takes every module whose path ends with a name.
+/// Of a table that is the head both, by which it knows that they are tied.
+json SavedModulesOf(const FlatParameters& parameters) {
+  std::set<std::string> modules;
+  for (const Parameter& parameter : parameters.all()) {
+    if (IsSavedWhole(parameter)) modules.insert(ModuleOf(NameInPeft(parameter)));
+  }
+  for (const TensorAlias& alias : SavedAliases(parameters)) modules.insert(ModuleOf(alias.name));
+  return modules.empty() ? json() : json(modules);
 }
 
 /// The names that choose the adapters' modules: q_proj where all of that name have one, else self_attn.q_proj
@@ -114,18 +160,20 @@ std::string EncodePeftConfig(const LanguageModel& model, const std::string& base
   }
   ordered_json config = {{"base_model_name_or_path", base_model},
                          {"bias", "none"},
+                         {"ensure_weight_tying", true},
                          {"fan_in_fan_out", turned},
                          {"inference_mode", true},
                          {"init_lora_weights", true},
                          {"lora_alpha", lora.alpha},
                          {"lora_dropout", lora.dropout},
-                         {"modules_to_save", nullptr},
+                         {"modules_to_save", SavedModulesOf(parameters)},
                          {"peft_type", "LORA"},
                          {"r", lora.rank},
                          {"target_modules", TargetNames(parameters)},
                          {"task_type", "CAUSAL_LM"},
-                         {"use_dora", false},
+                         {"use_dora", lora.dora},
                          {"use_rslora", lora.rank_stabilized}};
+  if (SavedAliases(parameters).empty()) config.erase("ensure_weight_tying");  // older versions lack it
   if (lora.alpha == static_cast<double>(static_cast<int64_t>(lora.alpha))) {
     config["lora_alpha"] = static_cast<int64_t>(lora.alpha);
   }
@@ -153,9 +201,10 @@ void RequireThoseOfWeights(const std::string& folder, const LoraOptions& lora) {
   const std::string weights = folder + "/" + kAdapterWeightsFileName;
   if (!std::filesystem::exists(weights)) return;  // told when they are read
   const std::string kind = ".lora_A.weight";
-  std::vector<std::string> modules;
+  std::vector<std::string> modules, others;
   ForEachTensor(folder, [&](const SafetensorsEntry& entry, const uint8_t*, const std::string& path,
                             const std::string& name) {
+    others.push_back(ModuleOf(name));
     if (!name.ends_with(kind) || entry.shape.size() != 2) return;
     modules.push_back(name.substr(0, name.size() - kind.size()));
     if (entry.shape[0] == lora.rank) return;
@@ -163,14 +212,17 @@ void RequireThoseOfWeights(const std::string& folder, const LoraOptions& lora) {
            "is " + std::to_string(lora.rank) + ", and " + entry.name + " of " + path + " has rank " +
                std::to_string(entry.shape[0]));
   });
-  std::istringstream targets(lora.targets == "all-linear" ? "" : lora.targets);
-  for (std::string target; std::getline(targets, target, ',');) {
-    const bool found = std::any_of(modules.begin(), modules.end(), [&](const std::string& module) {
-      return module == target || module.ends_with("." + target);
-    });
-    if (!found)
-      Refuse(config, "target_modules", "names " + target + ", of which " + weights + " has no adapter");
-  }
+  const auto require = [&](const std::string& names, const std::vector<std::string>& those, const char* field,
+                           const char* what) {
+    std::istringstream all(names);
+    for (std::string name; std::getline(all, name, ',');) {
+      const bool found = std::any_of(those.begin(), those.end(),
+                                     [&](const std::string& module) { return IsNamedBy(module, name); });
+      if (!found) Refuse(config, field, "names " + name + ", of which " + weights + " has no " + what);
+    }
+  };
+  require(lora.targets == "all-linear" ? "" : lora.targets, modules, "target_modules", "adapter");
+  require(lora.saved_modules, others, "modules_to_save", "tensor");
 }
 
 }  // namespace
@@ -222,6 +274,10 @@ PeftConfig DecodePeftConfig(const std::string& text, const std::string& path) {
   decoded.lora.dropout = dropout.get<double>();
   decoded.lora.rank_stabilized = flag("use_rslora");
   decoded.lora.targets = TargetsOf(value("target_modules"), path);
+  decoded.lora.dora = flag("use_dora");
+  if (const json saved = value("modules_to_save"); !Off(saved)) {
+    decoded.lora.saved_modules = NamesOf(saved, "modules_to_save", path);
+  }
   const json base = value("base_model_name_or_path");
   if (base.is_string()) decoded.base_model = base.get<std::string>();
   return decoded;
@@ -243,29 +299,70 @@ void WritePeftFolder(const std::string& folder, const LanguageModel& model, cons
   const at::Tensor flat = (values.defined() ? values : parameters.values()).cpu();
   std::vector<at::Tensor> kept;  // while the file is written
   std::vector<SafetensorsTensor> tensors;
-  for (const Parameter& parameter : parameters.all()) {
-    if (!IsAdapterParameter(parameter)) continue;
+  const auto add = [&](const Parameter& parameter, const std::string& name) {
     const at::Tensor ours = flat.narrow(0, parameter.offset, parameter.size).view(parameter.shape);
     kept.push_back(AsInFiles(parameter, ours).contiguous());
     const auto* data = reinterpret_cast<const uint8_t*>(kept.back().const_data_ptr<float>());
-    tensors.push_back({kTensorPrefix + parameter.name,
-                       "F32",
-                       parameter.shape,
-                       {data, static_cast<size_t>(parameter.size) * 4}});
+    tensors.push_back(
+        {kTensorPrefix + name, "F32", parameter.shape, {data, static_cast<size_t>(parameter.size) * 4}});
+  };
+  for (const Parameter& parameter : parameters.all()) {
+    if (IsAdapterParameter(parameter) || IsSavedWhole(parameter)) add(parameter, NameInPeft(parameter));
   }
+  for (const TensorAlias& alias : SavedAliases(parameters))
+    add(parameters.all()[alias.parameter], alias.name);
   std::sort(tensors.begin(), tensors.end(), [](const auto& a, const auto& b) { return a.name < b.name; });
   AtomicFileSink sink(folder + "/" + kAdapterWeightsFileName);
   WriteSafetensors(&sink, tensors, {{"format", "pt"}});
   sink.Commit();
 }
 
-void LoadPeftWeights(const std::string& folder, FlatParameters* parameters) {
-  std::map<std::string, size_t> missing;
-  for (size_t i = 0; i < parameters->all().size(); ++i) {
-    if (IsAdapterParameter(parameters->all()[i])) missing[parameters->all()[i].name] = i;
+namespace {
+
+/// peft's copy of a table of embeddings that is trained whole, for the head that it is, too.
+struct TiedCopy {
+  size_t parameter;
+  at::Tensor values;
+};
+
+/// Where peft lets a table and the head go apart, its files lack the copy, or have another one.
+/// \param wanted names of the copies and the parameters that these are of
+void RequireTied(const std::string& folder, const FlatParameters& parameters,
+                 const std::map<std::string, size_t>& wanted, const std::vector<TiedCopy>& copies) {
+  for (const auto& [name, index] : wanted) {
+    const at::Tensor table = parameters.all()[index].value.cpu();
+    const bool is_tied = std::any_of(copies.begin(), copies.end(), [&, i = index](const TiedCopy& copy) {
+      return copy.parameter == i && at::equal(copy.values.to(at::kFloat), table);
+    });
+    if (is_tied) continue;
+    throw Error(
+        ErrorCode::kBadInput, folder + "/" + kAdapterWeightsFileName,
+        "is not that of the embeddings, though the model's head is the same matrix",
+        "tensor " + (kTensorPrefix + name),
+        "peft untied them: train with ensure_weight_tying: true and modules_to_save with both, or on a "
+        "base whose head is one of its own");
   }
+}
+
+}  // namespace
+
+void LoadPeftWeights(const std::string& folder, FlatParameters* parameters) {
+  std::map<std::string, size_t> missing, copied;
+  for (size_t i = 0; i < parameters->all().size(); ++i) {
+    const Parameter& parameter = parameters->all()[i];
+    if (IsAdapterParameter(parameter) || IsSavedWhole(parameter)) missing[NameInPeft(parameter)] = i;
+  }
+  for (const TensorAlias& alias : SavedAliases(*parameters)) copied[alias.name] = alias.parameter;
+  std::vector<TiedCopy> copies;
   ForEachTensor(folder, [&](const SafetensorsEntry& entry, const uint8_t* data, const std::string& path,
-                            const std::string& name) {
+                            const std::string& given) {
+    const bool is_older = given == kNeoxHead && missing.contains(kHead);  // by transformers 4
+    const std::string& name = is_older ? kHead : given;
+    if (const auto copy = copied.find(name); copy != copied.end()) {
+      const std::vector<int64_t>& shape = parameters->all()[copy->second].shape;
+      copies.push_back({copy->second, ViewTensor(entry, data, path, shape).clone()});
+      return;
+    }
     const auto found = missing.find(name);
     if (found == missing.end()) {
       throw Error(ErrorCode::kBadInput, path, "is no adapter of the modules that adapter_config.json names",
@@ -279,8 +376,36 @@ void LoadPeftWeights(const std::string& folder, FlatParameters* parameters) {
     throw Error(ErrorCode::kBadInput, folder + "/" + kAdapterWeightsFileName, "lacks a tensor",
                 "tensor " + (kTensorPrefix + missing.begin()->first));
   }
+  RequireTied(folder, *parameters, copied, copies);
   parameters->RefreshCompute();
 }
+
+namespace {
+
+/// Whether modules_to_save names a parameter beside the layers.
+bool IsSavedBy(const std::string& saved_modules, const Parameter& parameter) {
+  const std::string module = ModuleOf(parameter.name), in_peft = ModuleOf(NameInPeft(parameter));
+  if (!NameInLayer(module).empty()) return false;
+  std::istringstream names(saved_modules);
+  for (std::string name; std::getline(names, name, ',');) {
+    if (IsNamedBy(module, name) || IsNamedBy(in_peft, name)) return true;
+  }
+  return false;
+}
+
+/// W with its adapter, in double.
+/// \param matrix values of a parameter of the adapters, in double
+at::Tensor MergedWeights(const at::Tensor& weight, const LoraModule& module, const LoraOptions& lora,
+                         const std::function<at::Tensor(size_t index)>& matrix) {
+  const at::Tensor update = matrix(module.b).matmul(matrix(module.a)).mul(lora.scaling());
+  at::Tensor merged = weight.cpu().to(at::kDouble).add(update);
+  if (!lora.dora) return merged;
+  const at::Tensor norms = at::linalg_vector_norm(merged, 2, at::IntArrayRef({1}))
+                               .clamp_min(static_cast<double>(std::numeric_limits<float>::min()));
+  return merged.mul(matrix(module.magnitude).div(norms).unsqueeze(1));
+}
+
+}  // namespace
 
 void MergePeftFolder(const std::string& folder, FlatParameters* parameters) {
   // The adapters of a model of these shapes, alone.
@@ -295,23 +420,29 @@ void MergePeftFolder(const std::string& folder, FlatParameters* parameters) {
   };
   for (const Parameter& parameter : parameters->all()) add(parameter, &shapes);
   const LoraAdapters adapters(config.lora, /*blocks=*/{}, &shapes);  // peft goes by names alone
-  FlatParameters low_rank;
-  std::map<std::string, size_t> indices;
-  for (const Parameter& parameter : shapes.all()) {
-    if (IsAdapterParameter(parameter)) {
-      indices[parameter.name] = add(parameter, &low_rank);
+  FlatParameters stored;
+  std::map<size_t, size_t> indices;  // of shapes, in `stored`
+  for (size_t i = 0; i < shapes.all().size(); ++i) {
+    const Parameter& parameter = shapes.all()[i];
+    if (IsAdapterParameter(parameter) || IsSavedBy(config.lora.saved_modules, parameter)) {
+      indices[i] = add(parameter, &stored);
     }
   }
-  low_rank.Allocate({}, at::Device(at::kCPU));
-  LoadPeftWeights(folder, &low_rank);
+  for (const TensorAlias& alias : parameters->aliases()) {
+    if (indices.contains(alias.parameter)) stored.AddAlias(alias.name, indices.at(alias.parameter));
+  }
+  stored.Allocate({}, at::Device(at::kCPU));
+  LoadPeftWeights(folder, &stored);
+  const auto value = [&](size_t index) { return stored[indices.at(index)].value; };
   for (const LoraModule& module : adapters.modules()) {
     const Parameter& base = parameters->all()[module.weight];
     TRAINWRIGHT_CHECK(base.trainable);
-    const auto matrix = [&](size_t index) {
-      return low_rank[indices.at(shapes.all()[index].name)].value.to(at::kDouble);
-    };
-    const at::Tensor update = matrix(module.b).matmul(matrix(module.a)).mul(config.lora.scaling());
-    parameters->Assign(module.weight, base.value.cpu().to(at::kDouble).add(update).to(at::kFloat));
+    const at::Tensor merged = MergedWeights(base.value, module, config.lora,
+                                            [&](size_t index) { return value(index).to(at::kDouble); });
+    parameters->Assign(module.weight, merged.to(at::kFloat));
+  }
+  for (size_t i = 0; i < parameters->all().size(); ++i) {
+    if (indices.contains(i)) parameters->Assign(i, value(i));
   }
   parameters->RefreshCompute();
 }

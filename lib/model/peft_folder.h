@@ -2,7 +2,9 @@
 ///
 ///   adapter_config.json  adapter_model.safetensors
 ///
-/// The tensors are fp32, named base_model.model.<module>.lora_A.weight and .lora_B.weight.
+/// The tensors are fp32, named base_model.model.<module>.lora_A.weight and .lora_B.weight, of DoRA
+/// .lora_magnitude_vector, too, and of modules that are trained whole (peft's modules_to_save) as in the
+/// model, by the names that transformers 5 gives them; a table of embeddings that is the head is there twice.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -22,27 +24,30 @@ struct PeftConfig {
 /// Whether a folder holds an adapter.
 bool IsPeftFolder(const std::string& folder);
 
-/// Reads adapter_config.json of LoRA. Fields that change the maths in a way that this build does not compute
-/// (dora, biases, ranks by module and so on) are refused by name.
+/// Reads adapter_config.json of LoRA. Fields that change the maths in a way that this build does not
+/// compute (biases, ranks by module and so on) are refused by name.
 /// \throws Error{kBadInput} naming `path` and the field
 PeftConfig DecodePeftConfig(const std::string& text, const std::string& path);
 /// The folder's.
 /// \throws Error{kBadInput, kIo}
 PeftConfig ReadPeftConfig(const std::string& folder);
 
-/// Writes the adapters of a model into an existing folder, each file atomically.
+/// Writes the adapters of a model, and what is trained whole beside them, into an existing folder, each
+/// file atomically.
 /// \param values where defined, the trainable parameters as FlatParameters::values(): another thread may
 ///     train the model meanwhile
 /// \throws Error{kIo}
 void WritePeftFolder(const std::string& folder, const LanguageModel& model, const std::string& base_model,
                      const at::Tensor& values = {});
 
-/// Fills the adapters of a model, and refreshes the compute copy. F32, BF16 and F16 files.
-/// \throws Error{kBadInput} naming the tensor that is missing, unexpected or of another shape or type;
-/// Error{kIo}
+/// Fills the adapters of a model and what is trained whole beside them, and refreshes the compute copy.
+/// F32, BF16 and F16 files.
+/// \throws Error{kBadInput} naming the tensor that is missing, unexpected or of another shape or type, or
+///     where the adapter unties embeddings that are the model's head; Error{kIo}
 void LoadPeftWeights(const std::string& folder, FlatParameters* parameters);
 
-/// Adds s B A of a folder's adapter to the weights of a model without adapters: fp32, summed in double.
+/// Adds s B A of a folder's adapter to the weights of a model without adapters, scales the rows as DoRA
+/// does, and takes over what was trained whole: fp32, computed in double.
 /// \throws Error{kBadInput} as LoadPeftWeights; Error{kUsage} on targets that the model lacks
 void MergePeftFolder(const std::string& folder, FlatParameters* parameters);
 

@@ -259,6 +259,9 @@ ForeignRules ModelRules() {
       {"lora_target_modules", CheckList()},
       {"lora_target_linear", CheckBoolean()},
       {"lora_model_dir", CheckText()},
+      {"lora_modules_to_save", CheckList()},
+      {"peft_use_dora", CheckBoolean()},
+      {"peft_use_rslora", CheckBoolean()},
       {"load_in_4bit", CheckBoolean()},
       {"load_in_8bit", TakeEightBits},
       {"bf16", CheckText()},
@@ -318,27 +321,11 @@ ForeignRules MissingRules() {
       Missing("asks for numbers that there are not here",
               "there are fp32, --mixed-precision bf16 and fp16, and --quant nf4 beside adapters"));
   AddRules(&rules,
-           {"peft_use_dora",
-            "peft_use_rslora",
-            "peft_layers_to_transform",
-            "peft_layers_pattern",
-            "peft_layer_replication",
-            "peft_init_lora_weights",
-            "peft_trainable_token_indices",
-            "peft",
-            "lora_modules_to_save",
-            "lora_target_parameters",
-            "lora_rank_pattern",
-            "lora_alpha_pattern",
-            "loraplus_lr_ratio",
-            "loraplus_lr_embedding",
-            "relora",
-            "relora_prune_ratio",
-            "relora_prune_method",
-            "lisa_n_layers",
-            "lisa_step_interval",
-            "lisa_layers_attribute",
-            "unfrozen_parameters"},
+           {"peft_layers_to_transform", "peft_layers_pattern", "peft_layer_replication",
+            "peft_init_lora_weights", "peft_trainable_token_indices", "peft", "lora_target_parameters",
+            "lora_rank_pattern", "lora_alpha_pattern", "loraplus_lr_ratio", "loraplus_lr_embedding", "relora",
+            "relora_prune_ratio", "relora_prune_method", "lisa_n_layers", "lisa_step_interval",
+            "lisa_layers_attribute", "unfrozen_parameters"},
            Missing("asks for adapters or frozen weights of another kind",
                    "ADAPTERS in train(1) has those that there are"));
   AddRules(
@@ -560,6 +547,15 @@ void GiveTargets(const ForeignKey& adapter, ForeignFile* file) {
   }
 }
 
+/// What is trained beside or in another way than plain adapters.
+void GiveKinds(ForeignFile* file) {
+  const auto saved = file->Find("lora_modules_to_save"), dora = file->Find("peft_use_dora"),
+             rslora = file->Find("peft_use_rslora");
+  if (saved && !saved->value->empty()) ListFor("lora-save-modules")(*saved, file);
+  if (dora) SwitchFor("dora", "true", "")(*dora, file);
+  if (rslora) SwitchFor("rslora", "true", "")(*rslora, file);
+}
+
 void FinishAdapter(ForeignFile* file) {
   const auto adapter = file->Find("adapter"), four = file->Find("load_in_4bit");
   const auto rank = file->Find("lora_r"), alpha = file->Find("lora_alpha"),
@@ -567,8 +563,9 @@ void FinishAdapter(ForeignFile* file) {
   if (!IsSaid(adapter)) {
     if (IsTrue(four))
       throw file->Refusal(*four, "is true without an adapter", "write adapter: qlora, or false");
-    for (const char* const name : {"lora_r", "lora_alpha", "lora_dropout", "lora_target_modules",
-                                   "lora_target_linear", "lora_model_dir"}) {
+    for (const char* const name :
+         {"lora_r", "lora_alpha", "lora_dropout", "lora_target_modules", "lora_target_linear",
+          "lora_model_dir", "lora_modules_to_save", "peft_use_dora", "peft_use_rslora"}) {
       if (const auto key = file->Find(name); IsSaid(key)) file->Ignore(*key);
     }
     return;
@@ -585,6 +582,7 @@ void FinishAdapter(ForeignFile* file) {
   WholeFor("lora")(*rank, file);
   if (alpha) NumberFor("lora-alpha")(*alpha, file);
   GiveTargets(*adapter, file);
+  GiveKinds(file);
 }
 
 }  // namespace

@@ -217,16 +217,20 @@ bool HasAdapters(const TrainPlan& plan) {
   return plan.tuning.lora.has_value();
 }
 
-/// What was asked of adapters is completed from the adapter that a run starts with: see PlanFacts.
+/// What was asked of adapters is completed from the adapter that a run starts with: see PlanFacts. States
+/// lack `dora` and `saved_modules` where these are off, as those from before there were any do.
 PlanValue LoraValue() {
   return {.get = [](const TrainPlan& plan) -> ordered_json {
             const std::optional<LoraOptions>& lora = plan.tuning.lora;
             if (!lora) return nullptr;
-            return {{"rank", lora->rank},
-                    {"alpha", lora->alpha},
-                    {"dropout", lora->dropout},
-                    {"targets", lora->targets},
-                    {"rank_stabilized", lora->rank_stabilized}};
+            ordered_json stored = {{"rank", lora->rank},
+                                   {"alpha", lora->alpha},
+                                   {"dropout", lora->dropout},
+                                   {"targets", lora->targets},
+                                   {"rank_stabilized", lora->rank_stabilized}};
+            if (lora->dora) stored["dora"] = true;
+            if (!lora->saved_modules.empty()) stored["saved_modules"] = lora->saved_modules;
+            return stored;
           },
           .set =
               [](const json& value, const std::string&, TrainPlan* plan) {
@@ -236,7 +240,9 @@ PlanValue LoraValue() {
                                      .alpha = value.at("alpha").get<double>(),
                                      .dropout = value.at("dropout").get<double>(),
                                      .targets = value.at("targets").get<std::string>(),
-                                     .rank_stabilized = value.at("rank_stabilized").get<bool>()};
+                                     .rank_stabilized = value.at("rank_stabilized").get<bool>(),
+                                     .dora = value.value("dora", false),
+                                     .saved_modules = value.value("saved_modules", std::string())};
               }};
 }
 
@@ -247,16 +253,24 @@ std::optional<PlanDifference> OtherLora(const TrainSettings& settings, const Tra
   if (auto alpha = DifferenceOf("lora-alpha", number(settings.lora_alpha), lora.alpha)) return alpha;
   if (auto dropout = DifferenceOf("lora-dropout", number(settings.lora_dropout), lora.dropout))
     return dropout;
-  if (settings.lora_targets.empty()) return std::nullopt;
-  return DifferenceOf("lora-targets", settings.lora_targets, lora.targets);
+  if (settings.rslora && !lora.rank_stabilized) return DifferenceOf("rslora", true, false);
+  if (settings.dora && !lora.dora) return DifferenceOf("dora", true, false);
+  const auto text = [](const std::string& asked) { return asked.empty() ? json() : json(asked); };
+  if (auto saved = DifferenceOf("lora-save-modules", text(settings.lora_save_modules), lora.saved_modules))
+    return saved;
+  return DifferenceOf("lora-targets", text(settings.lora_targets), lora.targets);
 }
 
 ordered_json TellLora(const TrainPlan& plan) {
   const LoraOptions& lora = *plan.tuning.lora;
-  return {{"lora", lora.rank},
-          {"lora-alpha", lora.alpha},
-          {"lora-dropout", lora.dropout},
-          {"lora-targets", lora.targets}};
+  ordered_json told = {{"lora", lora.rank},
+                       {"lora-alpha", lora.alpha},
+                       {"lora-dropout", lora.dropout},
+                       {"lora-targets", lora.targets}};
+  if (lora.rank_stabilized) told["rslora"] = true;
+  if (lora.dora) told["dora"] = true;
+  if (!lora.saved_modules.empty()) told["lora-save-modules"] = lora.saved_modules;
+  return told;
 }
 
 // What only one objective or optimizer has.
@@ -586,7 +600,8 @@ PlanTable DataRows() {
 PlanTable TuningRows() {
   return {
       {.stored = "lora",
-       .options = {"lora", "lora-alpha", "lora-dropout", "lora-targets", "adapter"},
+       .options = {"lora", "lora-alpha", "lora-dropout", "lora-targets", "rslora", "dora",
+                   "lora-save-modules", "adapter"},
        .old_states = OldStates::FirstLacksIt(nullptr),
        .value = LoraValue(),
        .fixed_in_branch = true,

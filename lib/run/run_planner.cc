@@ -106,6 +106,9 @@ void RefuseAdapterOptions(const TrainSettings& settings) {
   refuse(settings.lora_alpha.has_value(), "--lora-alpha");
   refuse(settings.lora_dropout.has_value(), "--lora-dropout");
   refuse(!settings.lora_targets.empty(), "--lora-targets");
+  refuse(settings.rslora, "--rslora");
+  refuse(settings.dora, "--dora");
+  refuse(!settings.lora_save_modules.empty(), "--lora-save-modules");
   refuse(settings.quant == "nf4", "--quant nf4");
 }
 
@@ -121,6 +124,10 @@ LoraOptions GoOnWith(const LoraOptions& adapter, const TrainSettings& settings) 
   require_same(settings.lora.value_or(lora.rank) == lora.rank, "--lora");
   require_same(settings.lora_alpha.value_or(lora.alpha) == lora.alpha, "--lora-alpha");
   require_same(settings.lora_targets.empty() || settings.lora_targets == lora.targets, "--lora-targets");
+  require_same(!settings.rslora || lora.rank_stabilized, "--rslora");
+  require_same(!settings.dora || lora.dora, "--dora");
+  require_same(settings.lora_save_modules.empty() || settings.lora_save_modules == lora.saved_modules,
+               "--lora-save-modules");
   lora.dropout = settings.lora_dropout.value_or(lora.dropout);
   return lora;
 }
@@ -140,6 +147,9 @@ void PlanAdapters(const TrainSettings& settings, const std::optional<LoraOptions
   lora->alpha = settings.lora_alpha.value_or(2 * static_cast<double>(lora->rank));
   lora->dropout = settings.lora_dropout.value_or(0.0);
   if (!settings.lora_targets.empty()) lora->targets = settings.lora_targets;
+  lora->rank_stabilized = settings.rslora;
+  lora->dora = settings.dora;
+  lora->saved_modules = settings.lora_save_modules;
   if (!settings.lora_alpha) planned->reasons.push_back({"lora-alpha", "twice the rank", ""});
 }
 

@@ -154,7 +154,7 @@ ForeignRules ModelRules() {
                         {"model.lora_attn_modules", CheckList()},
                         {"model.apply_lora_to_mlp", CheckBoolean()},
                         {"model.apply_lora_to_output", Only({false}, "the head has no adapter")},
-                        {"model.use_dora", Only({false}, "adapters of this kind (DoRA) are not here")},
+                        {"model.use_dora", CheckBoolean()},
                         {"model.quantize_base", CheckBoolean()},
                         {"tokenizer.max_seq_len", WholeFor("seq")}};
   AddRules(&rules,
@@ -312,6 +312,7 @@ void FinishAdapter(ForeignFile* file) {
   }
   file->Give(alpha ? *alpha : *component, "lora-alpha", alpha ? file->TextOf(*alpha) : "16");
   if (dropout) NumberFor("lora-dropout")(*dropout, file);
+  if (const auto dora = file->Find("model.use_dora")) SwitchFor("dora", "true", "")(*dora, file);
   if (is_qlora || (quantized && *quantized->value == true)) {
     file->Give(is_qlora ? *component : *quantized, "quant", "nf4");
   }

@@ -11,7 +11,7 @@ namespace trainwright {
 
 AdapterFlops::AdapterFlops(const std::vector<LayerMatrix>& matrices, const std::vector<MatrixPlace>& places,
                            std::vector<std::vector<int>> below, const LoraOptions& lora,
-                           const LoraBlocks& blocks)
+                           const LoraBlocks& blocks, const SavedModules& saved)
     : below_(std::move(below)), lowest_(std::numeric_limits<int64_t>::max()), adapted_(below_.size()) {
   TRAINWRIGHT_CHECK(matrices.size() == places.size());
   std::vector<std::string> modules;
@@ -22,6 +22,7 @@ AdapterFlops::AdapterFlops(const std::vector<LayerMatrix>& matrices, const std::
     has_adapter[target] = true;
     lowest_ = std::min(lowest_, matrices[target].layer);
   }
+  if (saved.tables) lowest_ = -1;
   for (const size_t target : targets) {
     if (matrices[target].layer == lowest_) adapted_[static_cast<size_t>(places[target].stage)] = true;
   }

@@ -12,6 +12,7 @@
 #include "lib/spec/model_config.h"
 #include "lib/spec/model_flops.h"
 #include "lib/spec/own_options.h"
+#include "lib/spec/saved_modules.h"
 
 namespace trainwright {
 
@@ -90,6 +91,8 @@ class FamilyDescription {
   /// What can have adapters, in the order of the layers; none: the family takes no adapters.
   virtual std::vector<LayerMatrix> LayerMatrices(const ModelConfig& /*config*/) const { return {}; }
   virtual LoraBlocks lora_blocks() const { return {}; }
+  /// What can be trained whole beside adapters.
+  virtual OuterModules outer_modules() const { return {}; }
 };
 
 /// The family of a config, which has one.

@@ -21,7 +21,7 @@ struct EmbeddingTuning {
 
 /// Nothing said: all parameters are trained.
 struct FineTuning {
-  std::optional<LoraOptions> lora;  ///< train adapters alone
+  std::optional<LoraOptions> lora;  ///< train adapters, and the modules that it names, alone
   /// Of the layers' matrices, which are frozen then, and with kInt8 of a head of its own; without adapters
   /// for models that are only read.
   WeightFormat frozen_format = WeightFormat::kPlain;

@@ -69,6 +69,10 @@ class Gpt2Description final : public GeluFamily {
   }
 
   LoraBlocks lora_blocks() const override { return {.attention = {"attn"}, .mlp = {"mlp"}}; }
+  OuterModules outer_modules() const override {
+    return {
+        .tables = {"transformer.wte", "transformer.wpe"}, .head = "lm_head", .norms = {"transformer.ln_f"}};
+  }
 
  protected:
   std::vector<Matrix> MatricesOfALayer(const ModelConfig& config) const override {

@@ -15,6 +15,9 @@ class LlamaLikeFamily : public TransformerFamily {
   nlohmann::ordered_json Encode(const ModelConfig& config) const final;
   bool runs_on_gpu() const final { return true; }
   LoraBlocks lora_blocks() const final { return {.attention = {"self_attn"}, .mlp = {"mlp"}}; }
+  OuterModules outer_modules() const final {
+    return {.tables = {"model.embed_tokens"}, .head = "lm_head", .norms = {"model.norm"}};
+  }
 
  protected:
   /// A shape, named by parameters without embeddings (llama-...), or a published one with the vocabulary of

@@ -8,6 +8,9 @@
 namespace trainwright {
 
 /// y = x W^T + scaling() B A dropout(x) beside a frozen W. \source Hu et al. 2021, arXiv:2106.09685
+///
+/// With `dora` that times m_o / ||W_o + scaling() (B A)_o|| for each output o, whose magnitude m is trained.
+/// \source Liu et al. 2024, arXiv:2402.09353
 inline constexpr int64_t kMostLoraRank = 65536;
 
 struct LoraOptions {
@@ -18,6 +21,9 @@ struct LoraOptions {
   /// them: "q_proj,v_proj". A name stands for every module whose path ends with it.
   std::string targets = "all-linear";
   bool rank_stabilized = false;  ///< \source Kalajdzievski 2023, arXiv:2312.03732
+  bool dora = false;
+  /// Modules beside the layers that are trained whole, as ChooseSavedModules takes them; empty: none.
+  std::string saved_modules = {};
   double scaling() const {
     const auto r = static_cast<double>(rank);
     return alpha / (rank_stabilized ? std::sqrt(r) : r);

@@ -81,6 +81,12 @@ class NeoxDescription final : public GeluFamily {
   }
 
   LoraBlocks lora_blocks() const override { return {.attention = {"attention"}, .mlp = {"mlp"}}; }
+  OuterModules outer_modules() const override {
+    return {.tables = {"gpt_neox.embed_in"},
+            .head = "embed_out",
+            .norms = {"gpt_neox.final_layer_norm"},
+            .head_of_peft = "lm_head"};
+  }
 
  protected:
   std::vector<Matrix> MatricesOfALayer(const ModelConfig& config) const override {

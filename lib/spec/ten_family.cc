@@ -250,6 +250,9 @@ class TenDescription final : public FamilyDescription {
   }
 
   LoraBlocks lora_blocks() const override { return {.attention = {"cell"}, .mlp = {"mlp"}}; }
+  OuterModules outer_modules() const override {
+    return {.tables = {"ten.embed_tokens"}, .head = "lm_head", .norms = {"ten.norm"}};
+  }
 };
 
 }  // namespace

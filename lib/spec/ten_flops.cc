@@ -72,9 +72,12 @@ StepFlops CountTenFlops(const ModelConfig& config, const FineTuning& tuning) {
   const std::vector<LayerMatrix> matrices = FamilyOf(config).LayerMatrices(config);
   std::vector<MatrixPlace> places;
   for (const LayerMatrix& matrix : matrices) places.push_back(PlaceInTen(matrix));
+  const SavedModules saved =
+      ChooseSavedModules(tuning.lora->saved_modules, FamilyOf(config).outer_modules(), config.tie_embeddings);
   const AdapterFlops adapters(matrices, places, TenStagesBelow(), *tuning.lora,
-                              FamilyOf(config).lora_blocks());
-  StepFlops flops = {.per_token = per_token + adapters.per_token(), .per_label = 2 * per_label};
+                              FamilyOf(config).lora_blocks(), saved);
+  StepFlops flops = {.per_token = per_token + adapters.per_token(),
+                     .per_label = (saved.head ? 3 : 2) * per_label};
   for (int64_t layer = 0; layer < config.num_layers; ++layer) {
     if (adapters.LeadsToAdapter(layer, kOut)) flops.per_token += forward.recurrence;
     if (adapters.LeadsToAdapter(layer, kUp)) flops.per_token += forward.multi_scale;

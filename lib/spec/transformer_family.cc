@@ -78,11 +78,12 @@ StepFlops TransformerFamily::CountAdapterFlops(const ModelConfig& config, const 
       below[static_cast<size_t>(stage)].push_back(lower);
     }
   }
-  const AdapterFlops adapters(matrices, places, below, lora, lora_blocks());
+  const SavedModules saved = ChooseSavedModules(lora.saved_modules, outer_modules(), config.tie_embeddings);
+  const AdapterFlops adapters(matrices, places, below, lora, lora_blocks(), saved);
 
   StepFlops flops = ForwardFlops(config);
   flops.per_token += adapters.per_token();
-  flops.per_label *= 2;
+  flops.per_label *= saved.head ? 3 : 2;
   const double pair_of_a_layer = flops.per_pair / static_cast<double>(config.num_layers);
   for (int64_t layer = 0; layer < config.num_layers; ++layer) {
     if (adapters.LeadsToAdapter(layer, kAttentionOut)) flops.per_pair += 2 * pair_of_a_layer;

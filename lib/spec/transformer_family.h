@@ -4,8 +4,8 @@
 /// with m = 3 matrices in a gated MLP and 2 in a plain one; letters as in ModelConfig.
 ///
 /// With adapters the forward pass, what lib/spec/adapter_flops.h counts, and of the backward pass the head's
-/// 2 D V a label once and attention's twice the forward pass in the layers where an adapter lies at the
-/// queries, keys and values or in a layer below.
+/// 2 D V a label once, twice where it is trained whole, and attention's twice the forward pass in the layers
+/// where an adapter lies at the queries, keys and values or in a layer below.
 #pragma once
 
 #include <cstdint>

@@ -337,8 +337,9 @@ DryRunReport DryRun(const ModelFamilies& families, const DryRunRequest& request,
   report.tokens_per_step = first.tokens / std::max<int64_t>(1, first.steps);
   report.parameter_count = report.trainable_count = CountParameters(request.model);
   if (plan.tuning.lora) {
-    report.trainable_count = ShapesOf(families, MemoryOf(request))->parameters().trainable_count();
-    report.parameter_count += report.trainable_count;
+    const auto shapes = ShapesOf(families, MemoryOf(request));
+    report.trainable_count = shapes->parameters().trainable_count();
+    report.parameter_count = shapes->parameters().count();
   }
 
   MemoryParts& memory = report.memory;

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """The two sides of lora.sh.
 
-usage: lora.py side-by-side --scratch DIR [--rank R] [--steps N] [--rounds N] [--cpus LIST] [--threads LIST] [--runs LIST]
-                            [--modes LIST] OUT
+usage: lora.py side-by-side --scratch DIR [--rank R] [--adapter-flags FLAGS] [--steps N] [--rounds N] [--cpus LIST] [--threads LIST]
+                            [--runs LIST] [--modes LIST] OUT
        lora.py base DIR
        lora.py peft --base DIR --adapter DIR --plan PLAN.json --train CHUNKS.jsonl [--nf4] [--compile MODE] [--threads N]
 
@@ -51,8 +51,10 @@ def peft_side(options):
     model.config.use_cache = False
     model.train()
     trained = [parameter for parameter in model.parameters() if parameter.requires_grad]
-    optimizer = torch.optim.AdamW(trained, betas=(plan["beta1"], plan["beta2"]), eps=plan["epsilon"],
-                                  weight_decay=plan["weight_decay"], fused=True)
+    groups = [{"params": [parameter for parameter in trained if (parameter.dim() > 1) == decays],
+               "weight_decay": plan["weight_decay"] if decays else 0.0} for decays in (True, False)]
+    optimizer = torch.optim.AdamW([group for group in groups if group["params"]],
+                                  betas=(plan["beta1"], plan["beta2"]), eps=plan["epsilon"], fused=True)
     stream = sample_order.training_samples(sample_order.read_chunks(options.train), plan["sequence_tokens"],
                                            plan["seed"], plan["window_chunks"])
     run, done = torch.compile(model, mode=options.compile) if options.compile else model, itertools.count()
@@ -109,12 +111,12 @@ def make_base(options):
     LlamaForCausalLM(config).save_pretrained(options.out)
 
 
-def make_start(scratch, rank):
+def make_start(scratch, rank, flags):
     subprocess.run([sys.executable, __file__, "base", scratch / "base"], check=True)
     # A step that is too small to change anything: the first adapter, in a file for both.
     subprocess.run(["train", "-q", "--init", scratch / "base", "--data", scratch / "shards", "--lora", str(rank), "--steps",
                     "1", "--lr", "1e-30", "--weight-decay", "0", "--seq", "512", "--batch", "1", "--out",
-                    scratch / "start"], check=True, stdout=subprocess.DEVNULL)
+                    scratch / "start", *flags.split()], check=True, stdout=subprocess.DEVNULL)
 
 
 def compare(options, record, scratch, name, threads):
@@ -177,7 +179,7 @@ def side_by_side(options):
     for name in options.runs.split(","):
         if name not in RUNS:
             sys.exit(f"--runs: unknown run {name}, one of {', '.join(RUNS)}")
-    make_start(scratch, options.rank)
+    make_start(scratch, options.rank, options.adapter_flags)
     versions = ", ".join(map(version_of, ("torch", "transformers", "peft", "bitsandbytes")))
     record = protocol.Record(options.out, "Adapters beside peft", "scripts/compare/lora.sh", notes=(
         f"{versions}. Rank {options.rank} beside all linear layers; a step is 4 samples of 512 tokens, a round {options.steps} steps. Both "
@@ -197,6 +199,7 @@ def main():
     both = commands.add_parser("side-by-side")
     both.add_argument("--scratch", required=True)
     both.add_argument("--rank", type=int, default=16)
+    both.add_argument("--adapter-flags", default="")
     both.add_argument("--steps", type=int, default=5)
     both.add_argument("--threads", default="1")
     both.add_argument("--runs", default=",".join(RUNS))

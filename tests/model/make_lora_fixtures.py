@@ -5,8 +5,8 @@ PyTorch compute for them in fp32.
 usage: make_lora_fixtures.py FIXTURES_DIR [NAME...]      (needs torch, transformers, peft, safetensors; made with peft 0.21.2)
 
 Each folder holds adapter_config.json and adapter_model.safetensors as save_pretrained writes them, and
-expected.safetensors: ids, logits, merged_logits of merge_and_unload, loss_sum, and the gradient of each adapter matrix as
-gradient.<name in the adapter's file>.
+expected.safetensors: ids, logits, merged_logits of merge_and_unload, loss_sum, and the gradient of each parameter that is
+trained as gradient.<name in the adapter's file>.
 """
 import pathlib
 import sys
@@ -23,7 +23,22 @@ ADAPTERS = {
     "lora_gpt2": ("gpt2_tanh", dict(r=2, lora_alpha=3, target_modules=["c_attn", "mlp.c_proj"], fan_in_fan_out=True)),
     "lora_neox": ("neox", dict(r=3, lora_alpha=4, target_modules="all-linear")),
     "lora_neox_sequential": ("neox_sequential", dict(r=2, lora_alpha=5, target_modules=["query_key_value", "dense"])),
+    "dora_untied": ("untied", dict(r=3, lora_alpha=5, target_modules="all-linear", use_dora=True)),
+    "dora_gpt2": ("gpt2_tanh", dict(r=2, lora_alpha=3, target_modules=["c_attn", "mlp.c_proj"], fan_in_fan_out=True,
+                                    use_dora=True, use_rslora=True)),
+    "dora_neox": ("neox", dict(r=3, lora_alpha=4, target_modules=["query_key_value", "dense"], use_dora=True)),
+    "saved_untied": ("untied", dict(r=2, lora_alpha=4, target_modules=["q_proj"],
+                                    modules_to_save=["lm_head", "embed_tokens"])),
+    "saved_tied": ("tied", dict(r=2, lora_alpha=4, target_modules=["v_proj"], modules_to_save=["embed_tokens"],
+                                ensure_weight_tying=True)),
+    "saved_neox": ("neox", dict(r=2, lora_alpha=4, target_modules=["dense"], modules_to_save=["lm_head"])),
 }
+
+
+def name_in_file(parameter_name):
+    """As save_pretrained names a parameter."""
+    name = parameter_name.replace(".modules_to_save.default.", ".").replace(".default", "")
+    return name.removesuffix(".weight") if "lora_magnitude_vector" in name else name
 
 
 def make(name, base, options, root):
@@ -32,16 +47,20 @@ def make(name, base, options, root):
     model = get_peft_model(model, LoraConfig(task_type="CAUSAL_LM", **options))
     with torch.no_grad():
         for parameter_name, parameter in model.named_parameters():
-            if "lora_" in parameter_name:
+            if "lora_magnitude_vector" in parameter_name:
+                parameter.mul_(1 + 0.2 * torch.randn_like(parameter))
+            elif "lora_" in parameter_name:
                 parameter.copy_(0.3 * torch.randn_like(parameter))
+            elif parameter.requires_grad:
+                parameter.add_(0.1 * torch.randn_like(parameter))
     ids = torch.randint(0, model.config.vocab_size, (1, 48))
     logits = model(ids).logits
     loss = F.cross_entropy(logits[:, :-1].reshape(-1, logits.shape[-1]), ids[:, 1:].reshape(-1), reduction="sum")
     loss.backward()
     expected = {"ids": ids, "logits": logits.detach().contiguous(), "loss_sum": loss.detach().reshape(1)}
     for parameter_name, parameter in model.named_parameters():
-        if "lora_" in parameter_name:
-            expected["gradient." + parameter_name.replace(".default", "")] = parameter.grad.contiguous()
+        if parameter.requires_grad:
+            expected["gradient." + name_in_file(parameter_name)] = parameter.grad.contiguous()
     folder = root / name
     folder.mkdir(parents=True, exist_ok=True)
     model.peft_config["default"].base_model_name_or_path = base

@@ -25,6 +25,7 @@ class TensorFile {
                                                         : at::kFloat;
     return at::from_blob(const_cast<uint8_t*>(data), entry->shape, type).clone();
   }
+  bool Holds(const std::string& name) const { return header_.Find(name) != nullptr; }
 
  private:
   MappedFile file_;

@@ -49,6 +49,7 @@ struct Adapted {
   }
   at::Tensor A(size_t weight) { return parameters[Module(weight).a].compute; }
   at::Tensor B(size_t weight) { return parameters[Module(weight).b].compute; }
+  at::Tensor Magnitude(size_t weight) { return parameters[Module(weight).magnitude].value; }
   const LoraModule& Module(size_t weight) { return adapters->modules()[*adapters->ModuleOf(weight)]; }
 };
 
@@ -56,7 +57,13 @@ struct LoraCase {
   const char* targets;
   int64_t in, rows;
   double dropout;
+  bool dora = false;
 };
+
+/// ||W_o + s (B A)_o|| of each output.
+at::Tensor NormsOf(const at::Tensor& weight, const at::Tensor& a, const at::Tensor& b, double scaling) {
+  return Double(weight).add(Double(b).matmul(Double(a)).mul(scaling)).square().sum(1).sqrt();
+}
 
 class LoraTest : public testing::TestWithParam<LoraCase> {};
 
@@ -84,7 +91,8 @@ at::Tensor MaskOf(const std::string& module, const DropoutPosition& position, do
 
 TEST_P(LoraTest, ForwardAndBackwardAreTheDefinitions) {
   const LoraCase c = GetParam();
-  Adapted adapted({.rank = 3, .alpha = 5, .dropout = c.dropout, .targets = c.targets}, c.in, c.rows);
+  Adapted adapted({.rank = 3, .alpha = 5, .dropout = c.dropout, .targets = c.targets, .dora = c.dora}, c.in,
+                  c.rows);
   const int64_t tokens = 9;
   const DropoutPosition position{.seed = 7, .step = 11, .samples = {{5, 0}, {3, 4}, {3000000000, 7}}};
   adapted.adapters->StartDropout(position, tokens, at::Device(at::kCPU));
@@ -96,9 +104,13 @@ TEST_P(LoraTest, ForwardAndBackwardAreTheDefinitions) {
   at::Tensor expected_d_x = at::zeros({tokens, c.in}, at::kDouble);
   for (size_t i = 0; i < 3; ++i) {
     const at::Tensor columns = Double(y.narrow(1, static_cast<int64_t>(i) * c.rows, c.rows)),
-                     d_out = Double(dy.narrow(1, static_cast<int64_t>(i) * c.rows, c.rows)),
+                     d_y = Double(dy.narrow(1, static_cast<int64_t>(i) * c.rows, c.rows)),
                      weight = Double(adapted.parameters[i].compute);
-    at::Tensor expected = Double(x).matmul(weight.t());
+    at::Tensor expected = Double(x).matmul(weight.t()), d_out = d_y, norms;
+    if (c.dora && adapted.adapters->ModuleOf(i)) {
+      norms = NormsOf(weight, adapted.A(i), adapted.B(i), 5.0 / 3);
+      d_out = d_y.mul(Double(adapted.Magnitude(i)).div(norms));
+    }
     expected_d_x.add_(d_out.matmul(weight));
     EXPECT_FALSE(adapted.parameters[i].gradient.defined());
     if (adapted.adapters->ModuleOf(i)) {
@@ -114,6 +126,12 @@ TEST_P(LoraTest, ForwardAndBackwardAreTheDefinitions) {
       EXPECT_LT(test::RelativeDifference(adapted.parameters[module.b].gradient,
                                          d_out.t().matmul(input.matmul(a.t())).mul(5.0 / 3)),
                 1e-6);
+      if (c.dora) {
+        EXPECT_LT(test::RelativeDifference(adapted.parameters[module.magnitude].gradient,
+                                           d_y.mul(expected).sum(0).div(norms)),
+                  1e-6);
+        expected.mul_(Double(adapted.Magnitude(i)).div(norms));
+      }
     }
     EXPECT_LT(test::RelativeDifference(columns, expected), 1e-6) << i;
   }
@@ -124,7 +142,10 @@ INSTANTIATE_TEST_SUITE_P(Cases, LoraTest,
                          testing::Values(LoraCase{"all-linear", 32, 16, 0.0},
                                          LoraCase{"q_proj,v_proj", 32, 16, 0.0},
                                          LoraCase{"k_proj", 9, 5, 0.0}, LoraCase{"attention", 9, 5, 0.3},
-                                         LoraCase{"v_proj", 32, 16, 0.5}));
+                                         LoraCase{"v_proj", 32, 16, 0.5},
+                                         LoraCase{"all-linear", 32, 16, 0.0, /*dora=*/true},
+                                         LoraCase{"k_proj", 9, 5, 0.0, /*dora=*/true},
+                                         LoraCase{"attention", 9, 5, 0.3, /*dora=*/true}));
 
 TEST(LoraLinearTest, GradientsAreThoseOfFiniteDifferences) {
   Adapted adapted({.rank = 2, .alpha = 3, .targets = "attention"}, 6, 4);
@@ -155,6 +176,108 @@ TEST(LoraLinearTest, GradientsAreThoseOfFiniteDifferences) {
           test::NumericalGradient([&](const at::Tensor& t) { return loss(Double(x), parameter, t); },
                                   adapted.parameters[parameter].value);
       EXPECT_LT(test::RelativeDifference(adapted.parameters[parameter].gradient, expected), 1e-5);
+    }
+  }
+}
+
+// The norm is a constant, as in peft: it stays what it is at the point while the rest moves.
+TEST(DoraLinearTest, GradientsAreThoseOfFiniteDifferencesWithTheNormHeldFast) {
+  Adapted adapted({.rank = 2, .alpha = 3, .targets = "attention", .dora = true}, 6, 4);
+  const Linear linear(&adapted.parameters, {0, 1, 2});
+  const at::Tensor x = RandomTensor({5, 6}, 1), dy = RandomTensor({5, 12}, 2);
+  at::Tensor d_x = at::empty({5, 6});
+  linear.Backward(dy, x, d_x);
+  std::vector<at::Tensor> norms;
+  for (size_t i = 0; i < 3; ++i) {
+    norms.push_back(NormsOf(adapted.parameters[i].compute, adapted.A(i), adapted.B(i), 1.5));
+  }
+  const auto loss = [&](const at::Tensor& input, size_t changed, const at::Tensor& value) {
+    double sum = 0;
+    for (size_t i = 0; i < 3; ++i) {
+      const LoraModule& module = adapted.Module(i);
+      const auto now = [&](size_t index) {
+        return index == changed ? value : Double(adapted.parameters[index].value);
+      };
+      const at::Tensor y = input.matmul(Double(adapted.parameters[i].compute).t())
+                               .add(input.matmul(now(module.a).t()).matmul(now(module.b).t()).mul(1.5))
+                               .mul(now(module.magnitude).div(norms[i]));
+      sum += y.mul(Double(dy.narrow(1, 4 * static_cast<int64_t>(i), 4))).sum().item<double>();
+    }
+    return sum;
+  };
+  const auto none = static_cast<size_t>(-1);
+  EXPECT_LT(test::RelativeDifference(
+                d_x, test::NumericalGradient([&](const at::Tensor& t) { return loss(t, none, t); }, x)),
+            1e-5);
+  for (size_t i = 0; i < 3; ++i) {
+    const LoraModule& module = adapted.Module(i);
+    for (const size_t parameter : {module.a, module.b, module.magnitude}) {
+      const at::Tensor expected =
+          test::NumericalGradient([&](const at::Tensor& t) { return loss(Double(x), parameter, t); },
+                                  adapted.parameters[parameter].value);
+      EXPECT_LT(test::RelativeDifference(adapted.parameters[parameter].gradient, expected), 1e-5);
+    }
+  }
+}
+
+TEST(DoraLinearTest, StartsAsTheBaseAndScalesFollowTheValues) {
+  Adapted adapted({.rank = 4, .alpha = 8, .targets = "attention", .dora = true}, 64, 16);
+  const at::Tensor x = RandomTensor({3, 64}, 1);
+  const auto outputs = [&] {
+    at::Tensor y = at::empty({3, 48});
+    Linear(&adapted.parameters, {0, 1, 2}).Forward(x, y);
+    return y;
+  };
+  adapted.adapters->Initialize(5, &adapted.parameters);
+  at::Tensor base = at::empty({3, 48});
+  for (int64_t i = 0; i < 3; ++i) {
+    base.narrow(1, 16 * i, 16).copy_(x.matmul(adapted.parameters[static_cast<size_t>(i)].value.t()));
+  }
+  const at::Tensor started = outputs();
+  EXPECT_LT(test::RelativeDifference(started, base), 1e-6);
+  EXPECT_LT(test::RelativeDifference(adapted.Magnitude(1),
+                                     Double(adapted.parameters[1].value).square().sum(1).sqrt()),
+            1e-6);
+  adapted.Magnitude(1).mul_(2);
+  adapted.parameters.RefreshCompute();
+  EXPECT_LT(test::RelativeDifference(outputs().narrow(1, 16, 16), started.narrow(1, 16, 16).mul(2)), 1e-6);
+}
+
+TEST(DoraLinearTest, ARowWithoutANormHasNoOutputAndNoGradientThatIsNotFinite) {
+  Adapted adapted({.rank = 2, .alpha = 3, .targets = "q_proj", .dora = true}, 6, 4);
+  adapted.parameters.Assign(0, at::zeros({4, 6}));
+  adapted.adapters->Initialize(5, &adapted.parameters);
+  const Linear linear(&adapted.parameters, {0});
+  const at::Tensor x = RandomTensor({5, 6}, 1), dy = RandomTensor({5, 4}, 2);
+  at::Tensor y = at::empty({5, 4}), d_x = at::empty({5, 6});
+  linear.Forward(x, y);
+  linear.Backward(dy, x, d_x);
+  EXPECT_EQ(y.abs().max().item<double>(), 0);
+  EXPECT_TRUE(d_x.isfinite().all().item<bool>());
+  EXPECT_TRUE(adapted.parameters.gradients().isfinite().all().item<bool>());
+}
+
+TEST(DoraLinearTest, ShortTypesStayNearFp32) {
+  for (const at::ScalarType storage : {at::kBFloat16, at::kFloat}) {
+    const LoraOptions options{.rank = 8, .alpha = 16, .targets = "attention", .dora = true};
+    const Numerics numerics{Precision::kBf16, storage};
+    Adapted exact(options, 64, 32), rounded(options, 64, 32, numerics);
+    const at::Tensor x = RandomTensor({300, 64}, 1).to(at::kBFloat16),
+                     dy = RandomTensor({300, 96}, 2).to(at::kBFloat16);
+    at::Tensor y = at::empty({300, 96}), y_rounded = at::empty({300, 96}, storage),
+               d_x = at::empty({300, 64}), d_x_rounded = at::empty({300, 64}, storage);
+    const Linear linear(&exact.parameters, {0, 1, 2}), linear_rounded(&rounded.parameters, {0, 1, 2});
+    linear.Forward(x.to(at::kFloat), y);
+    linear.Backward(dy.to(at::kFloat), x.to(at::kFloat), d_x);
+    linear_rounded.Forward(x.to(storage), y_rounded);
+    linear_rounded.Backward(dy.to(storage), x.to(storage), d_x_rounded);
+    EXPECT_LT(test::RelativeDifference(y_rounded, y), 1e-2);
+    EXPECT_LT(test::RelativeDifference(d_x_rounded, d_x), 1e-2);
+    for (size_t i = 0; i < 3; ++i) {
+      const size_t magnitude = exact.Module(i).magnitude;
+      EXPECT_LT(test::RelativeDifference(rounded.parameters[magnitude].gradient,
+                                         exact.parameters[magnitude].gradient),
+                1e-2);
     }
   }
 }

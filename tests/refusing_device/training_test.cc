@@ -171,6 +171,21 @@ std::vector<NamedSetup> Setups() {
   add("llama_partly_recomputed", llama).checkpointing = ActivationCheckpointing::kSelective;
   DeviceRunSetup& quantized = add("llama_nf4", llama);
   quantized.plan.tuning = {.lora = LoraOptions{.rank = 2, .alpha = 4}, .frozen_format = WeightFormat::kNf4};
+  for (const auto& [name, model] : families) {
+    if (!FamilyOf(model).runs_on_gpu()) continue;
+    DeviceRunSetup& dora = add(name + "_dora", model);
+    dora.plan.tuning.lora = LoraOptions{.rank = 2, .alpha = 4, .dropout = 0.4, .dora = true};
+  }
+  DeviceRunSetup& dora_on_nf4 = add("llama_dora_on_nf4", llama);
+  dora_on_nf4.plan = TinyPlan(Precision::kBf16);
+  dora_on_nf4.plan.tuning = {.lora = LoraOptions{.rank = 2, .alpha = 4, .dora = true},
+                             .frozen_format = WeightFormat::kNf4};
+  DeviceRunSetup& saved = add("llama_lora_with_modules", llama);
+  saved.plan.tuning.lora =
+      LoraOptions{.rank = 2,
+                  .alpha = 4,
+                  .rank_stabilized = true,
+                  .saved_modules = llama.tie_embeddings ? "embed_tokens" : "embed_tokens,lm_head"};
   DeviceRunSetup& dense = add("llama_dense_attention", llama);
   dense.plan = TinyPlan(Precision::kBf16);
   dense.kinds.equal_spans = AttentionBackend::kCudnn;

@@ -74,7 +74,7 @@ TEST(PlanTable, TellsTheOptionsThatMakeThePlanInTheOrderOfConfigYaml) {
             R"("z-loss":0.0001,"label-smoothing":0.1,"drop-last":true,"seed":18446744073709551615,)"
             R"("mixed-precision":"fp16","shuffle-block":4,"data-weights":"0.7,0.3","loss-on":"all",)"
             R"("eval-split":"200","eval-split-seed":3,"lora":8,"lora-alpha":16.0,"lora-dropout":0.05,)"
-            R"("lora-targets":"q_proj,v_proj","quant":"nf4","cycle-momentum":true})");
+            R"("lora-targets":"q_proj,v_proj","rslora":true,"quant":"nf4","cycle-momentum":true})");
 }
 
 TEST(PlanTable, StoresOptionsThatOnlyAnObjectiveOrAnOptimizerHasWhereThereAreAny) {
@@ -93,6 +93,44 @@ TEST(PlanTable, StoresOptionsThatOnlyAnObjectiveOrAnOptimizerHasWhereThereAreAny
   for (const char* name : {"optimizer", "optimizer_options", "objective_options"}) {
     EXPECT_FALSE(EncodePlan(TrainPlan()).contains(name)) << name;
   }
+}
+
+TEST(PlanTable, StoresAndTellsKindsOfAdaptersWhereTheyAreOn) {
+  TrainPlan plan;
+  plan.tuning.lora = LoraOptions{.rank = 4, .alpha = 8};
+  for (const char* name : {"dora", "saved_modules"}) {
+    EXPECT_FALSE(EncodePlan(plan).at("lora").contains(name)) << name;
+  }
+  for (const char* name : {"rslora", "dora", "lora-save-modules"}) {
+    EXPECT_FALSE(PlanAsOptions(plan).contains(name)) << name;
+  }
+  plan.tuning.lora->rank_stabilized = plan.tuning.lora->dora = true;
+  plan.tuning.lora->saved_modules = "embed_tokens,lm_head";
+  EXPECT_EQ(DecodePlan(nlohmann::json::parse(EncodePlan(plan).dump()), "x").tuning.lora, plan.tuning.lora);
+  const nlohmann::ordered_json told = PlanAsOptions(plan);
+  EXPECT_EQ(told.at("rslora"), true);
+  EXPECT_EQ(told.at("dora"), true);
+  EXPECT_EQ(told.at("lora-save-modules"), "embed_tokens,lm_head");
+}
+
+TEST(PlanTable, KindsOfAdaptersThatTheRunHasNotAreRefusedOnResume) {
+  TrainPlan plan;
+  plan.tuning.lora = LoraOptions{.rank = 4, .alpha = 8, .saved_modules = "lm_head"};
+  const auto said = [&](const auto& ask) {
+    TrainSettings settings;
+    ask(settings);
+    TrainPlan kept = plan;
+    return MessageOf([&] { ReconcilePlan(settings, &kept, /*ranks=*/1); });
+  };
+  EXPECT_THAT(said([](TrainSettings& asked) { asked.rslora = true; }), testing::StartsWith("--rslora: "));
+  EXPECT_THAT(said([](TrainSettings& asked) { asked.dora = true; }), testing::StartsWith("--dora: "));
+  EXPECT_THAT(said([](TrainSettings& asked) { asked.lora_save_modules = "embed_tokens"; }),
+              testing::StartsWith("--lora-save-modules: embed_tokens differs from the run's lm_head"));
+  plan.tuning.lora->rank_stabilized = plan.tuning.lora->dora = true;
+  TrainSettings same;
+  same.rslora = same.dora = true;
+  same.lora_save_modules = "lm_head";
+  EXPECT_TRUE(ReconcilePlan(same, &plan, /*ranks=*/1).empty());
 }
 
 TEST(PlanTable, StoresAndTellsFp8WhereItIsOnAndRefusesAnUnknownName) {

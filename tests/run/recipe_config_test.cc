@@ -152,6 +152,14 @@ TEST(RecipeConfigTest, KeysOfAxolotlThatBelongTogetherAreOneOption) {
   EXPECT_THAT(OfAxolotl("adapter: lora\nlora_r: 4\nlora_target_modules: [q_proj, mlp.up_proj]"),
               Contains(Pair("lora-targets", "q_proj,mlp.up_proj")));
   EXPECT_EQ(OfAxolotl("lora_r: 4\nlora_alpha: 8").count("lora"), 0u);
+  EXPECT_THAT(OfAxolotl("adapter: lora\nlora_r: 4\npeft_use_dora: true\npeft_use_rslora: true\n"
+                        "lora_modules_to_save: [embed_tokens, lm_head]"),
+              AllOf(Contains(Pair("dora", "true")), Contains(Pair("rslora", "true")),
+                    Contains(Pair("lora-save-modules", "embed_tokens,lm_head"))));
+  EXPECT_THAT(OfAxolotl("adapter: lora\nlora_r: 4\npeft_use_dora: false\nlora_modules_to_save: []"),
+              AllOf(Not(Contains(Pair("dora", "true"))), Not(Contains(Pair("lora-save-modules", "")))));
+  EXPECT_EQ(OfAxolotl("peft_use_dora: true\nlora_modules_to_save: [lm_head]").count("dora"), 0u)
+      << "without an adapter they say nothing";
   EXPECT_THAT(OfAxolotl("adapter: lora\nlora_model_dir: old\nlora_r: 4"),
               AllOf(Contains(Pair("adapter", "old")), Not(Contains(Pair("lora", "4")))));
   EXPECT_THAT(
@@ -179,6 +187,9 @@ TEST(RecipeConfigTest, KeysOfTorchtuneThatBelongTogetherAreOneOption) {
       AllOf(Contains(Pair("quant", "nf4")), Contains(Pair("lora", "8")), Contains(Pair("lora-alpha", "16")),
             Contains(Pair("lora-targets", "q_proj"))));
   EXPECT_EQ(OfTorchtune("model: {_component_: torchtune.models.mistral.mistral_7b}").count("lora"), 0u);
+  EXPECT_THAT(OfTorchtune("model: {_component_: torchtune.models.qwen2.lora_qwen2_7b, use_dora: true, "
+                          "lora_attn_modules: [q_proj]}"),
+              Contains(Pair("dora", "true")));
   EXPECT_THAT(OfTorchtune("dtype: fp32"), Contains(Pair("mixed-precision", "no")));
   EXPECT_THAT(OfTorchtune("dataset: {packed: true, train_on_input: true}"),
               AllOf(Contains(Pair("packing", "on")), Contains(Pair("loss-on", "all"))));
@@ -217,7 +228,9 @@ TEST(RecipeConfigTest, WhatAsksForAnotherResultIsRefusedByNameAndLine) {
            {kAxolotl + "adapter: llama-adapter", "there are lora and qlora"},
            {kAxolotl + "adapter: qlora", "key 'adapter' needs lora_r"},
            {kAxolotl + "adapter: lora\nlora_r: 8\nlora_target_modules: 'layers.[0-3].*'", "is a pattern"},
-           {kAxolotl + "adapter: lora\nlora_r: 8\nlora_modules_to_save: [lm_head]", "'lora_modules_to_save'"},
+           {kAxolotl + "adapter: lora\nlora_r: 8\nlora_modules_to_save: {a: 1}", "'lora_modules_to_save'"},
+           {kAxolotl + "adapter: lora\nlora_r: 8\npeft_use_dora: maybe",
+            "'peft_use_dora' must be true or false"},
            {kAxolotl + "load_in_4bit: true", "without an adapter"},
            {kAxolotl + "plugins: [axolotl.integrations.kernels.KernelsPlugin]", "KernelsPlugin"},
            {kAxolotl + "tensor_parallel_size: 2", "is 2: ranks divide samples"},
@@ -234,7 +247,7 @@ TEST(RecipeConfigTest, WhatAsksForAnotherResultIsRefusedByNameAndLine) {
            {kTorchtune + "dataset_val: [5]", "key 'dataset_val.0' must hold keys"},
            {kTorchtune + "dataset: [{packed: maybe}]", "key 'dataset.0.packed' must be true or false"},
            {kTorchtune + "model: {_component_: torchtune.models.gemma.gemma_2b}", "train has no such model"},
-           {kTorchtune + "model: {use_dora: true}", "key 'model.use_dora' is true"},
+           {kTorchtune + "model: {use_dora: maybe}", "key 'model.use_dora' must be true or false"},
            {kTorchtune + "loss: {_component_: torchtune.rlhf.loss.DPOLoss}", "train has no such loss"},
            {kTorchtune + "quantizer: {_component_: a.B}", "key 'quantizer'"},
            {kTorchtune + "lr_schedule: {}", "key 'lr_schedule'"},

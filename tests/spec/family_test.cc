@@ -132,5 +132,35 @@ TEST(FamilyTest, AdaptersOfAttentionAndOfTheMlpAreChosenByTheFamilysNames) {
   }
 }
 
+TEST(SavedModulesTest, AreChosenByEndsOfTheirPathsAndByThoseOfLayersRefused) {
+  const OuterModules llama = BuiltInDescriptions().PresetConfig("llama-1m", 300).family->outer_modules();
+  const auto chosen = [&](const char* names, bool tied = false) {
+    return ChooseSavedModules(names, llama, tied);
+  };
+  EXPECT_TRUE(chosen("").modules.empty());
+  const SavedModules both = chosen("lm_head,embed_tokens,model.embed_tokens");
+  EXPECT_EQ(both.modules, (std::vector<std::string>{"lm_head", "model.embed_tokens"}));
+  EXPECT_TRUE(both.head && both.tables);
+  const SavedModules norm = chosen("norm");
+  EXPECT_EQ(norm.modules, std::vector<std::string>{"model.norm"});
+  EXPECT_FALSE(norm.head || norm.tables);
+  EXPECT_TRUE(chosen("embed_tokens", /*tied=*/true).head) << "the table is the head";
+  for (const char* unknown : {"q_proj", "input_layernorm", "tokens", ",", "lm_head,"}) {
+    EXPECT_THAT(test::MessageOf([&] { chosen(unknown); }), HasSubstr("embed_tokens, norm, lm_head"))
+        << unknown;
+  }
+  EXPECT_THAT(test::MessageOf([&] { chosen("lm_head", /*tied=*/true); }), HasSubstr("write embed_tokens"));
+  EXPECT_EQ(chosen("lm_head,embed_tokens", /*tied=*/true).modules,
+            std::vector<std::string>{"model.embed_tokens"})
+      << "the one matrix that both are";
+}
+
+TEST(SavedModulesTest, TheHeadOfNeoxIsCalledAsItsFilesOrAsTransformersCallsIt) {
+  const OuterModules neox = BuiltInDescriptions().PresetConfig("neox-tiny", 300).family->outer_modules();
+  for (const char* name : {"lm_head", "embed_out"}) {
+    EXPECT_EQ(ChooseSavedModules(name, neox, false).modules, std::vector<std::string>{"embed_out"}) << name;
+  }
+}
+
 }  // namespace
 }  // namespace trainwright

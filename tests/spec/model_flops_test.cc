@@ -115,6 +115,34 @@ TEST(CountStepFlops, OfAdaptersIsTheHandComputedNumber) {
   EXPECT_EQ(FlopsOf(test::TwoLayers(), "q_proj", WeightFormat::kNf4).per_token, of_queries.per_token);
 }
 
+TEST(CountStepFlops, OfModulesThatAreTrainedWholeBesideAdaptersIsTheHandComputedNumber) {
+  const auto flops = [](const std::string& saved, bool tied = false) {
+    ModelConfig config = test::TwoLayers();
+    config.tie_embeddings = tied;
+    return CountStepFlops(
+        config, {.lora = LoraOptions{.rank = 2, .alpha = 4, .targets = "down_proj", .saved_modules = saved}});
+  };
+  const double head = 2 * 8 * 10, pair = 4 * 4 * 2;
+  const StepFlops plain = flops("");
+  // The head's own gradient is one more product of a label.
+  EXPECT_EQ(flops("lm_head").per_label, plain.per_label + head);
+  EXPECT_EQ(flops("lm_head").per_token, plain.per_token);
+  // A gradient goes down to the table: through all of layer 0, too, and its adapter's input.
+  const StepFlops table = flops("embed_tokens");
+  EXPECT_EQ(table.per_token, plain.per_token + 2 * 576 + 2 * 2 * 16);
+  EXPECT_EQ(table.per_pair, plain.per_pair + 2 * pair);
+  EXPECT_EQ(table.per_label, plain.per_label);
+  EXPECT_EQ(flops("embed_tokens", /*tied=*/true).per_label, plain.per_label + head) << "it is the head, too";
+  EXPECT_EQ(flops("model.norm").per_token, plain.per_token);
+}
+
+TEST(CountStepFlops, OfDoraIsThatOfPlainAdapters) {
+  const FineTuning plain = {.lora = LoraOptions{.rank = 2, .alpha = 4}},
+                   dora = {.lora = LoraOptions{.rank = 2, .alpha = 4, .dora = true}};
+  EXPECT_EQ(CountStepFlops(test::TwoLayers(), dora).per_token,
+            CountStepFlops(test::TwoLayers(), plain).per_token);
+}
+
 TEST(CountStepFlops, OfAParallelLayerTheMlpDoesNotLieAboveAttention) {
   ModelConfig config = test::TwoLayers();
   config.family = &NeoxFamily();

@@ -94,6 +94,57 @@ TEST_F(TrainLoraTest, AnAdapterIsEvaluatedMergedAndContinued) {
   EXPECT_FALSE(std::filesystem::exists(folder_.path("run/latest/model.safetensors")));
 }
 
+class TrainAdapterKindTest : public TrainLoraTest,
+                             public testing::WithParamInterface<std::tuple<const char*, const char*>> {
+ protected:
+  const std::string flags_ = std::string(std::get<1>(GetParam())) + " --lr 0.01 --lora 4 ";
+};
+
+TEST_P(TrainAdapterKindTest, IsEvaluatedMergedContinuedAndKeptInPeftsFiles) {
+  const ProcessResult result = Shell("flags='" + flags_ + R"('
+    set -e
+    train -q --init base $flags --steps 30 --eval-data other --out run
+    evaluate -q --checkpoint base --data other > base.json
+    evaluate -q --checkpoint run --data other > run.json
+    train -q --merge run --out merged
+    evaluate -q --checkpoint merged --data other > merged.json
+    generate -q --checkpoint merged --prompt 'O Romeo' --max-tokens 20 > merged.jsonl
+    generate -q --checkpoint run --prompt 'O Romeo' --max-tokens 20 > run.jsonl
+    cmp merged.jsonl run.jsonl
+    train -q --adapter run/latest --lr 1e-30 --weight-decay 0 --steps 1 --out again
+    cmp again/latest/adapter_model.safetensors run/latest/adapter_model.safetensors
+    cmp again/latest/adapter_config.json run/latest/adapter_config.json)");
+  ASSERT_EQ(result.exit_status, 0) << result.standard_error;
+  const auto loss = [&](const char* file) { return Json(file).at("loss_nats").get<double>(); };
+  EXPECT_LT(loss("run.json"), loss("base.json") - 0.005);
+  EXPECT_NEAR(loss("merged.json"), loss("run.json"), 1e-5);
+}
+
+TEST_P(TrainAdapterKindTest, ResumesToTheBitsOfARunThatWasNotStopped) {
+  for (const char* kind : {"--lora-dropout 0.1", "--quant nf4 --mixed-precision bf16"}) {
+    const ProcessResult result = Shell("flags='" + flags_ + kind + R"('
+      set -e
+      rm -rf whole half
+      train -q --init base $flags --steps 6 --save-every 3 --out whole
+      cp -r whole half
+      rm -r half/checkpoints/step-00000006 half/complete.json half/latest
+      ln -s checkpoints/step-00000003 half/latest
+      train -q --resume --out half
+      for file in adapter_model.safetensors adapter_config.json trainwright_state.safetensors; do
+        cmp whole/latest/$file half/latest/$file
+      done
+      ! cmp -s whole/checkpoints/step-00000003/adapter_model.safetensors half/latest/adapter_model.safetensors)");
+    EXPECT_EQ(result.exit_status, 0) << kind << result.standard_output << result.standard_error;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Kinds, TrainAdapterKindTest,
+                         testing::Values(std::tuple("rslora", "--rslora"), std::tuple("dora", "--dora"),
+                                         std::tuple("modules", "--lora-save-modules embed_tokens,lm_head"),
+                                         std::tuple("all",
+                                                    "--rslora --dora --lora-save-modules lm_head,norm")),
+                         [](const auto& info) { return std::string(std::get<0>(info.param)); });
+
 TEST_F(TrainLoraTest, WeightsThatAreNotFiniteAreNotMerged) {
   WriteFile(folder_.path("poison.py"), R"py(import json, struct, sys
 path, value = sys.argv[1], float(sys.argv[2])
@@ -148,6 +199,10 @@ TEST_F(TrainLoraTest, WrongFlagsAreRefusedBeforeAnythingIsWritten) {
       {"--init base --lora 4 --lora-targets q_proj,lm_head",
        "q_proj, k_proj, v_proj, o_proj, gate_proj, up_proj, down_proj"},
       {"--init base --lora-alpha 8", "--lora"},
+      {"--init base --rslora", "--rslora"},
+      {"--init base --dora", "--dora"},
+      {"--init base --lora-save-modules lm_head", "--lora-save-modules"},
+      {"--init base --lora 4 --lora-save-modules q_proj", "choose among embed_tokens, norm, lm_head"},
       {"--init base --quant nf4", "--quant"},
       {"--init base --early-stop 2", "--early-stop"}};
   for (const auto& [flags, expected] : cases) {
@@ -163,7 +218,9 @@ TEST_F(TrainLoraTest, ADryRunTellsWhatIsTrainedAndWhatIsFrozen) {
     set -e
     train -q --init base --steps 1 --dry-run --summary full.json > /dev/null
     train -q --init base --lora 4 --steps 1 --dry-run --summary lora.json > /dev/null
-    train -q --init base --lora 4 --quant nf4 --steps 1 --dry-run --summary qlora.json > table)");
+    train -q --init base --lora 4 --quant nf4 --steps 1 --dry-run --summary qlora.json > table
+    train -q --init base --lora 4 --dora --lora-save-modules lm_head --steps 1 --dry-run --summary more.json \
+      > /dev/null)");
   ASSERT_EQ(result.exit_status, 0) << result.standard_error;
   // r (in + out) over q, k, v, o, gate, up and down of two layers.
   const int64_t adapters = 2 * 4 * ((64 + 64) + 2 * (64 + 32) + (64 + 64) + 3 * (64 + 64));
@@ -178,6 +235,13 @@ TEST_F(TrainLoraTest, ADryRunTellsWhatIsTrainedAndWhatIsFrozen) {
   };
   EXPECT_EQ(frozen(lora), 4 * full.at("parameters").get<int64_t>());
   EXPECT_LT(frozen(qlora), frozen(lora) - 4 * matrices + matrices);
+  // A magnitude for each output, and the head, which counts as a part of the model already.
+  const nlohmann::json more = Json("more.json");
+  const int64_t magnitudes = 2 * (64 + 2 * 32 + 64 + 3 * 64), head = frozen(lora) / 4 - frozen(more) / 4;
+  EXPECT_EQ(head % 64, 0);
+  EXPECT_GT(head, 0);
+  EXPECT_EQ(more.at("trainable_parameters"), adapters + magnitudes + head);
+  EXPECT_EQ(more.at("parameters").get<int64_t>(), lora.at("parameters").get<int64_t>() + magnitudes);
   EXPECT_THAT(ReadFile(folder_.path("table")), testing::HasSubstr(std::to_string(adapters)));
 }
 

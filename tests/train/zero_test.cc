@@ -55,6 +55,8 @@ std::vector<RankCase> ZeroCases() {
       {.name = "Fp16Deferred", .plan = ZeroPlan(Precision::kFp16), .defer = true},
       {.name = "Lora", .plan = ZeroPlan()},
       {.name = "LoraBf16", .plan = ZeroPlan(Precision::kBf16)},
+      {.name = "LoraDora", .plan = ZeroPlan()},
+      {.name = "LoraDoraBf16", .plan = ZeroPlan(Precision::kBf16)},
       {.name = "LoraOnNf4", .plan = ZeroPlan(Precision::kBf16)},
       {.name = "MicroBatchesWithoutLabels", .plan = ZeroPlan(), .few_labels = true},
       {.name = "Fp16WithOverflows", .plan = ZeroPlan(Precision::kFp16), .overflowing = true}};
@@ -62,6 +64,7 @@ std::vector<RankCase> ZeroCases() {
     TrainPlan& plan = one.plan;
     if (one.name == "Bf16Moments") plan.optimizer.states = OptimizerStates::kBf16;
     if (one.name.starts_with("Lora")) plan.tuning.lora = LoraOptions{.rank = 64, .alpha = 64, .dropout = 0.2};
+    if (one.name.starts_with("LoraDora")) plan.tuning.lora->dora = true;
     if (one.name == "MicroBatchesWithoutLabels") plan.batch = 1;
     if (one.name == "LoraOnNf4") plan.tuning.frozen_format = WeightFormat::kNf4;
   }

@@ -156,6 +156,11 @@ bool Linear::ForwardThroughGelu(const at::Tensor& x, at::Tensor& pre, at::Tensor
 
 void Linear::ForwardWithoutBias(const at::Tensor& x, at::Tensor& y) const {
   const ProfileScope scope("linear", ProfilePart::kGemm);
+  MultiplyAll(x, y);
+  if (!adapted_.empty()) parameters_->adapters()->Scale(adapted_, y);
+}
+
+void Linear::MultiplyAll(const at::Tensor& x, at::Tensor& y) const {
   for (const Piece& piece : pieces_) {
     at::Tensor columns = pieces_.size() == 1 ? y : y.narrow(1, piece.column, piece.rows);
     MultiplyForward(piece, x, columns);
@@ -266,6 +271,15 @@ bool Linear::BackwardIntoGelu(const at::Tensor& dy, const at::Tensor& pre, at::T
 
 void Linear::BackwardWithoutBias(const at::Tensor& dy, const at::Tensor& x, at::Tensor& d_x) const {
   const ProfileScope scope("linear_backward", ProfilePart::kGemm);
+  if (adapted_.empty() || !parameters_->adapters()->scales()) return MultiplyAllBackward(dy, x, d_x);
+  LoraAdapters& adapters = *parameters_->adapters();
+  at::Tensor outputs = adapters.Unscaled(x, out_, dy.scalar_type());
+  MultiplyAll(x, outputs);
+  adapters.ScaleBackward(*parameters_, adapted_, dy, outputs);
+  MultiplyAllBackward(outputs, x, d_x);
+}
+
+void Linear::MultiplyAllBackward(const at::Tensor& dy, const at::Tensor& x, at::Tensor& d_x) const {
   for (const Piece& piece : pieces_) {
     const at::Tensor columns = dy.narrow(1, piece.column, piece.rows);
     if (fp8_) {

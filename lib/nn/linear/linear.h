@@ -91,6 +91,10 @@ class Linear {
   /// Weights and biases of a piece.
   bool TryGradients(const Piece& piece, const at::Tensor& columns, const at::Tensor& x,
                     const GradientTarget& target) const;
+  /// Of all pieces and adapters, before DoRA scales what these come out as.
+  void MultiplyAll(const at::Tensor& x, at::Tensor& y) const;
+  /// The backward pass of that.
+  void MultiplyAllBackward(const at::Tensor& dy, const at::Tensor& x, at::Tensor& d_x) const;
   /// y = x W^T, of a piece.
   void MultiplyForward(const Piece& piece, const at::Tensor& x, at::Tensor& columns) const;
   /// A piece's part of Backward in fp8.

@@ -9,13 +9,15 @@
 #include "lib/device/upload.h"
 #include "lib/nn/activation/dropout.h"
 #include "lib/nn/activation/elementwise.h"
+#include "lib/nn/linear/bias.h"
 #include "lib/nn/linear/linear.h"
 #include "lib/nn/linear/matmul.h"
 
 namespace trainwright {
 namespace {
 
-constexpr char kWeightSuffix[] = ".weight", kASuffix[] = ".lora_A.weight", kBSuffix[] = ".lora_B.weight";
+constexpr char kWeightSuffix[] = ".weight", kASuffix[] = ".lora_A.weight", kBSuffix[] = ".lora_B.weight",
+               kMagnitudeSuffix[] = ".lora_magnitude_vector";
 
 /// "model.layers.3.self_attn.q_proj" of "model.layers.3.self_attn.q_proj.weight".
 std::string ModuleName(const std::string& weight) {
@@ -34,7 +36,8 @@ void Require(bool holds, const char* flag, double value, const std::string& prob
 }  // namespace
 
 bool IsAdapterParameter(const Parameter& parameter) {
-  return parameter.name.ends_with(kASuffix) || parameter.name.ends_with(kBSuffix);
+  return parameter.name.ends_with(kASuffix) || parameter.name.ends_with(kBSuffix) ||
+         parameter.name.ends_with(kMagnitudeSuffix);
 }
 
 std::vector<size_t> LayerMatrices(const FlatParameters& parameters) {
@@ -81,6 +84,27 @@ LoraAdapters::LoraAdapters(const LoraOptions& options, const LoraBlocks& blocks,
     (*parameters)[module.b].file_order = base.file_order;  // the rows of B are those of the weights
     (*parameters)[module.b].num_heads = base.num_heads;
   }
+  if (!options.dora) return;
+  for (LoraModule& module : modules_) {
+    const Parameter base = parameters->all()[module.weight];
+    module.magnitude = parameters->Add(module.name + kMagnitudeSuffix, {base.shape[0]}, false);
+    if (base.file_order != FileOrder::kHeadsOutside) continue;
+    (*parameters)[module.magnitude].file_order = base.file_order;
+    (*parameters)[module.magnitude].num_heads = base.num_heads;
+  }
+}
+
+void LoraAdapters::AllocateScales(const FlatParameters& parameters) {
+  if (!options_.dora) return;
+  std::vector<DoraMatrix> matrices;
+  for (const LoraModule& module : modules_) {
+    matrices.push_back({module.weight, module.a, module.b, module.magnitude});
+  }
+  dora_.emplace(parameters, std::move(matrices), options_.scaling());
+}
+
+void LoraAdapters::RefreshScales(FlatParameters& parameters) {
+  if (dora_) dora_->Refresh(parameters);
 }
 
 std::optional<size_t> LoraAdapters::ModuleOf(size_t weight) const {
@@ -104,6 +128,9 @@ void LoraAdapters::Initialize(uint64_t seed, FlatParameters* parameters) const {
     at::Tensor b = (*parameters)[module.b].value;
     b.zero_();
   }
+  parameters->RefreshCompute();
+  if (!dora_) return;
+  dora_->StartMagnitudes(parameters);
   parameters->RefreshCompute();
 }
 
@@ -241,8 +268,54 @@ void LoraAdapters::Backward(FlatParameters& parameters, const std::vector<LoraCo
   }
 }
 
+void LoraAdapters::Scale(const std::vector<LoraColumns>& columns, at::Tensor& y) const {
+  if (!dora_) return;
+  for (const LoraColumns& own : columns) {
+    at::Tensor out = y.narrow(1, own.begin, own.size);
+    ScaleColumns(dora_->scales(own.module), out);
+  }
+}
+
+at::Tensor LoraAdapters::Unscaled(const at::Tensor& x, int64_t columns, at::ScalarType type) {
+  return unscaled_.Get({x.size(0), columns}, type, x.device());
+}
+
+void LoraAdapters::AddProducts(const at::Tensor& outputs, const at::Tensor& d_outputs, at::Tensor& sums) {
+  constexpr int64_t kRows = 1024;
+  const int64_t tokens = outputs.size(0);
+  for (int64_t row = 0; row < tokens; row += kRows) {
+    const int64_t rows = std::min(kRows, tokens - row);
+    at::Tensor product = column_products_.Get({rows, outputs.size(1)}, at::kFloat, outputs.device());
+    product.copy_(outputs.narrow(0, row, rows)).mul_(d_outputs.narrow(0, row, rows));
+    AccumulateBiasGradient(/*numerics=*/{}, product, sums);
+  }
+}
+
+void LoraAdapters::ScaleBackward(FlatParameters& parameters, const std::vector<LoraColumns>& columns,
+                                 const at::Tensor& dy, at::Tensor& outputs) {
+  const Numerics& numerics = parameters.numerics();
+  int64_t done = 0;
+  const auto copy_to = [&](int64_t end) {
+    if (end > done) outputs.narrow(1, done, end - done).copy_(dy.narrow(1, done, end - done));
+    done = end;
+  };
+  for (const LoraColumns& own : columns) {
+    copy_to(own.begin);
+    at::Tensor out = outputs.narrow(1, own.begin, own.size);
+    const at::Tensor d_out = dy.narrow(1, own.begin, own.size);
+    at::Tensor sums = column_sums_.Get({own.size}, at::kFloat, dy.device()).zero_();
+    AddProducts(out, d_out, sums);
+    parameters.Gradient(modules_[own.module].magnitude).add_(sums.div_(dora_->norms(own.module)));
+    copy_to(own.begin + own.size);
+    ScaleColumns(dora_->scales(own.module), out);
+  }
+  copy_to(outputs.size(1));
+  if (numerics.emulated()) RoundInto(numerics, outputs, outputs);
+}
+
 int64_t LoraAdapters::workspace_bytes() const {
-  return product_.bytes() + down_.bytes() + d_down_.bytes() + dropped_.bytes() + d_dropped_.bytes();
+  return product_.bytes() + down_.bytes() + d_down_.bytes() + dropped_.bytes() + d_dropped_.bytes() +
+         unscaled_.bytes() + column_sums_.bytes() + column_products_.bytes() + (dora_ ? dora_->bytes() : 0);
 }
 
 }  // namespace trainwright

@@ -1,10 +1,13 @@
 /// Low-rank adapters beside frozen weights: y += s B (A dropout(x)), s = alpha / r.
 ///
 /// A [r, in] and B [out, r] are trainable parameters of the model's flat buffer; all that was there before
-/// them is frozen. A starts Kaiming-uniform with a = sqrt 5, which is uniform in +-1/sqrt(in), and B zero, so
-/// that the first forward pass is the base's. The GEMMs run in the storage type with fp32 sums; A x and
+/// them is frozen. A starts Kaiming-uniform with a = sqrt 5, which is uniform in +-1/sqrt(in), and B zero,
+/// so that the first forward pass is the base's. The GEMMs run in the storage type with fp32 sums; A x and
 /// B^T dy are scaled in fp32 and rounded once. Nothing is kept for the backward pass: A x is computed again.
 /// \source Hu et al. 2021, arXiv:2106.09685; the start of A and the names are peft's
+///
+/// With LoraOptions::dora the outputs have scales besides (dora_scales.h), which Linear multiplies once
+/// base and adapters are added; dropout is then of the adapters' inputs alone, too.
 ///
 /// Dropout is a pure function of seed, step, the token's place in the step, module and column
 /// (lib/base/rng.h), so neither a resumed run nor threads nor the split of a step into micro-batches and
@@ -19,6 +22,7 @@
 #include <vector>
 
 #include "lib/nn/buffer.h"
+#include "lib/nn/linear/dora_scales.h"
 #include "lib/nn/parameters/flat_parameters.h"
 #include "lib/spec/lora_options.h"
 #include "lib/spec/lora_targets.h"
@@ -47,9 +51,10 @@ struct DropoutPosition {
 struct LoraModule {
   std::string name;  ///< the weight's, without ".weight"
   size_t weight = 0, a = 0, b = 0;
+  size_t magnitude = 0;  ///< of DoRA
 };
 
-/// Whether a parameter is a matrix of an adapter, by its name.
+/// Whether a parameter is a matrix or the magnitude of an adapter, by its name.
 bool IsAdapterParameter(const Parameter& parameter);
 
 /// The columns of a fused GEMM's output that belong to one module.
@@ -67,8 +72,9 @@ std::vector<size_t> LoraTargets(const std::string& targets, const FlatParameters
 
 class LoraAdapters {
  public:
-  /// Freezes all of `parameters`, and adds A and B of every target. Before Allocate.
-  /// Their names are those of the weights with ".lora_A.weight" and ".lora_B.weight" for ".weight".
+  /// Freezes all of `parameters`, and adds A and B of every target, and of DoRA the magnitudes [out].
+  /// Before Allocate. Their names are those of the weights with ".lora_A.weight", ".lora_B.weight" and
+  /// ".lora_magnitude_vector" for ".weight".
   /// \param blocks of the model's family
   /// \throws Error{kUsage} on unknown targets, or options out of range
   LoraAdapters(const LoraOptions& options, const LoraBlocks& blocks, FlatParameters* parameters);
@@ -79,7 +85,13 @@ class LoraAdapters {
   const std::vector<LoraModule>& modules() const { return modules_; }
   /// The module of a weight, if it has an adapter.
   std::optional<size_t> ModuleOf(size_t weight) const;
-  /// A pure function of seed and module name.
+  /// Of DoRA, once the parameters are allocated: the scales.
+  void AllocateScales(const FlatParameters& parameters);
+  /// Of DoRA: the scales of the parameters' values. FlatParameters sees to it when these change.
+  void RefreshScales(FlatParameters& parameters);
+  /// Whether outputs have scales.
+  bool scales() const { return dora_.has_value(); }
+  /// A pure function of seed and module name; magnitudes are the norms of the base's rows.
   void Initialize(uint64_t seed, FlatParameters* parameters) const;
   /// Switches dropout on for the passes that follow.
   /// \param num_tokens, device of their micro-batch
@@ -96,7 +108,17 @@ class LoraAdapters {
   /// Adds the gradients of A and B, and the adapters' part to d_x unless that is undefined.
   void Backward(FlatParameters& parameters, const std::vector<LoraColumns>& columns, const at::Tensor& dy,
                 const at::Tensor& x, at::Tensor& d_x);
-  /// What the scratch has grown to.
+  /// Of DoRA: multiplies outputs by their scales.
+  /// \param y storage type [N, out]
+  void Scale(const std::vector<LoraColumns>& columns, at::Tensor& y) const;
+  /// Where a layer's outputs before they are scaled can be computed again; good until the next call.
+  at::Tensor Unscaled(const at::Tensor& x, int64_t columns, at::ScalarType type);
+  /// The backward pass of Scale: adds the gradients of the magnitudes.
+  /// \param dy storage type [N, out], rounded
+  /// \param outputs storage type [N, out], contiguous: those before Scale; becomes their gradient, rounded
+  void ScaleBackward(FlatParameters& parameters, const std::vector<LoraColumns>& columns,
+                     const at::Tensor& dy, at::Tensor& outputs);
+  /// What the scratch has grown to, and the scales take.
   int64_t workspace_bytes() const;
 
  private:
@@ -109,14 +131,16 @@ class LoraAdapters {
   bool drops() const { return dropout_.has_value(); }
   /// The input as a module sees it: x itself, or with elements dropped.
   at::Tensor InputOf(const FlatParameters& parameters, const LoraModule& module, const at::Tensor& x);
-  /// Where a GEMM is made that Scaled then finishes: fp32, or on a device its result, since GEMMs there scale
-  /// their own sums and round them once.
+  /// Where a GEMM is made that Scaled then finishes: fp32, or on a device its result, since GEMMs there
+  /// scale their own sums and round them once.
   at::Tensor ForProduct(const FlatParameters& parameters, const at::Tensor& x, int64_t columns,
                         Buffer& result);
   /// `out` = a b, of ForProduct; on a device times s.
   void Multiply(const at::Tensor& a, const at::Tensor& b, at::Tensor& out) const;
   /// s a b, rounded to the storage type.
   at::Tensor Scaled(const FlatParameters& parameters, at::Tensor& product, Buffer& result);
+  /// Adds the column sums of outputs times their gradients, both in fp32.
+  void AddProducts(const at::Tensor& outputs, const at::Tensor& d_outputs, at::Tensor& sums);
   void Drop(const FlatParameters& parameters, const LoraModule& module, const at::Tensor& x,
             at::Tensor& out) const;
 
@@ -129,6 +153,8 @@ class LoraAdapters {
   };
   std::optional<DropoutPass> dropout_;
   Buffer product_, down_, d_down_, dropped_, d_dropped_;
+  std::optional<DoraScales> dora_;
+  Buffer unscaled_, column_sums_, column_products_;
 };
 
 }  // namespace trainwright

@@ -8,6 +8,7 @@
 
 #include "lib/base/error.h"
 #include "lib/nn/activation/elementwise.h"
+#include "lib/nn/linear/lora.h"
 
 namespace trainwright {
 namespace {
@@ -110,6 +111,7 @@ void FlatParameters::Allocate(const Numerics& numerics, at::Device device) {
     parameter.compute = view(ComputeBuffer(parameter));
     parameter.value = parameter.trainable ? view(values_) : parameter.compute;
   }
+  if (adapters_ != nullptr) adapters_->AllocateScales(*this);
 }
 
 const at::Tensor& FlatParameters::ComputeBuffer(const Parameter& parameter) const {
@@ -266,6 +268,15 @@ void FlatParameters::ZeroGradients() {
 }
 
 void FlatParameters::RefreshCompute() {
+  RoundValues();
+  if (!shard_) RefreshScales();
+}
+
+void FlatParameters::RefreshScales() {
+  if (adapters_ != nullptr) adapters_->RefreshScales(*this);
+}
+
+void FlatParameters::RoundValues() {
   if (numerics_.precision == Precision::kFp32) return;
   if (!shard_) return RoundInto(numerics_, values_, compute_);
   shard_->ForEachPiece([&](const ShardLayout::Piece& piece) {

@@ -179,11 +179,15 @@ class FlatParameters {
   const Numerics& numerics() const { return numerics_; }  ///< as given to Allocate
   void ZeroGradients();
   /// Recasts the compute copy from the master; after every change of values(). Where masters are sharded: of
-  /// this rank's shard, the rest is its owners' to send.
+  /// this rank's shard, the rest is its owners' to send. Then RefreshScales, unless they are sharded.
   void RefreshCompute();
+  /// Computes again what adapters derive from all values; sharded, once the owners have sent theirs.
+  void RefreshScales();
 
  private:
   at::Tensor GradientView(int64_t offset, int64_t size);
+  /// The compute copy of RefreshCompute.
+  void RoundValues();
   /// Where gradients are whole, makes those that there are not yet.
   void MakeGradients();
   /// Where the GEMMs read a parameter.
