@@ -5,38 +5,14 @@
 #include <optional>
 #include <unordered_map>
 
+#include "lib/base/base64.h"
 #include "lib/base/checksum.h"
 #include "lib/base/error.h"
 
 namespace trainwright {
 namespace {
 
-constexpr std::string_view kBase64 = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 constexpr uint32_t kMaxRank = 1 << 23;
-
-std::optional<std::string> DecodeBase64(std::string_view text) {
-  if (text.size() % 4 != 0) return std::nullopt;
-  size_t padding = 0;
-  while (padding < 2 && text.ends_with('=')) {
-    text.remove_suffix(1);
-    ++padding;
-  }
-  std::string bytes;
-  uint32_t bits = 0;
-  int bit_count = 0;
-  for (const char character : text) {
-    const size_t value = kBase64.find(character);
-    if (value == std::string_view::npos) return std::nullopt;
-    bits = bits << 6 | static_cast<uint32_t>(value);
-    bit_count += 6;
-    if (bit_count >= 8) {
-      bit_count -= 8;
-      bytes.push_back(static_cast<char>(bits >> bit_count & 0xFF));
-    }
-  }
-  if ((bits & ((1u << bit_count) - 1)) != 0) return std::nullopt;
-  return bytes;
-}
 
 }  // namespace
 
@@ -45,7 +21,7 @@ bool LooksLikeTiktoken(std::string_view content) {
   const size_t space = line.find(' ');
   if (space == 0 || space == std::string_view::npos || line.size() > 1000) return false;
   const std::string_view token = line.substr(0, space), rank = line.substr(space + 1);
-  return token.substr(0, token.find('=')).find_first_not_of(kBase64) == std::string_view::npos &&
+  return token.substr(0, token.find('=')).find_first_not_of(kBase64Digits) == std::string_view::npos &&
          !rank.empty() && rank.find_first_not_of("0123456789\r") == std::string_view::npos;
 }
 

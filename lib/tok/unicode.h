@@ -26,4 +26,10 @@ const uint8_t* CharacterClasses();
 /// \returns false, and leaves `normalized` alone, when `text` is in that form already
 bool NormalizeNfc(std::string_view text, std::string* normalized);
 
+enum class NormalForm { kNfc, kNfd, kNfkc, kNfkd };
+
+/// `text` in a Unicode normalisation form, in `normalized`.
+/// \param text valid UTF-8
+void Normalize(NormalForm form, std::string_view text, std::string* normalized);
+
 }  // namespace trainwright

@@ -289,7 +289,7 @@ TEST(TokenizerJsonTest, RefusesWhatItDoesNotDoExactlyByName) {
     const char* named;
   } cases[] = {
       {"gpt2", [](json* j) { (*j)["version"] = "2.0"; }, "version 1.0"},
-      {"gpt2", [](json* j) { (*j)["model"]["type"] = "Unigram"; }, "Unigram"},
+      {"gpt2", [](json* j) { (*j)["model"]["type"] = "Unigram"; }, "the pre-tokenizer ByteLevel"},
       {"gpt2", [](json* j) { (*j)["model"]["dropout"] = 0.1; }, "dropout"},
       {"gpt2", [](json* j) { (*j)["model"]["byte_fallback"] = true; }, "byte_fallback"},
       {"gpt2", [](json* j) { (*j)["model"]["fuse_unk"] = true; }, "fuse_unk"},
@@ -302,12 +302,7 @@ TEST(TokenizerJsonTest, RefusesWhatItDoesNotDoExactlyByName) {
          (*j)["normalizer"] = {{"type", "NFKC"}};
        },
        "NFKC"},
-      {"gpt2", [](json* j) { (*j)["pre_tokenizer"] = nullptr; }, "no pre-tokenizer"},
-      {"gpt2",
-       [](json* j) {
-         (*j)["pre_tokenizer"] = {{"type", "Metaspace"}};
-       },
-       "Metaspace"},
+      {"gpt2", [](json* j) { (*j)["pre_tokenizer"] = nullptr; }, "the decoder ByteLevel"},
       {"qwen2", [](json* j) { (*j)["pre_tokenizer"]["pretokenizers"][0]["pattern"]["Regex"] = "\\w+|\\W+"; },
        "\\w+|\\W+"},
       {"qwen2", [](json* j) { (*j)["pre_tokenizer"]["pretokenizers"][0]["behavior"] = "MergedWithNext"; },
@@ -327,7 +322,7 @@ TEST(TokenizerJsonTest, RefusesWhatItDoesNotDoExactlyByName) {
        [](json* j) {
          (*j)["post_processor"] = {{"type", "BertProcessing"}};
        },
-       "BertProcessing"},
+       "post_processor.cls"},
       {"gpt2",
        [](json* j) {
          (*j)["truncation"] = {{"max_length", 5}};
