@@ -99,6 +99,8 @@ void ByteLevelBpeTokenizer::EncodeText(std::string_view text, bool prefix, Worke
       return cut(std::integral_constant<CutRule, CutRule::kLlama3>());
     case CutRule::kCl100k:
       return cut(std::integral_constant<CutRule, CutRule::kCl100k>());
+    case CutRule::kO200k:
+      return cut(std::integral_constant<CutRule, CutRule::kO200k>());
     case CutRule::kQwen2:
       return cut(std::integral_constant<CutRule, CutRule::kQwen2>());
   }
@@ -129,7 +131,9 @@ void ByteLevelBpeTokenizer::EncodeCut(std::string_view text, Worker* worker,
     };
     // The ends of pieces behind `from`, of the stretch alone; 0 where PieceEnd must say.
     const auto ends_behind = [&](size_t from) -> uint64_t {
-      if (rule == CutRule::kNone || from == stretch_end || static_cast<uint8_t>(text[from]) >= 0x80) return 0;
+      if (rule == CutRule::kNone || rule == CutRule::kO200k || from == stretch_end ||
+          static_cast<uint8_t>(text[from]) >= 0x80)
+        return 0;
       const char* bytes = text.data() + from;
       char padded[AsciiBlock::kBytes];
       if (stretch_end - from < AsciiBlock::kBytes) {

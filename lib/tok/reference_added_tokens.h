@@ -14,7 +14,7 @@
 
 namespace trainwright {
 
-/// The characters of a text; where each begins, and behind them where the text ends.
+/// The characters of a text; where each begins, and after them where the text ends.
 struct ReferenceCharacters {
   explicit ReferenceCharacters(std::string_view text) {
     for (size_t at = 0; at < text.size();) {

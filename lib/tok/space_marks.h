@@ -8,7 +8,7 @@ namespace trainwright {
 
 inline constexpr std::string_view kSpaceMark = "\xE2\x96\x81";
 
-/// `text` with ' ' for each U+2581, behind what is in `out`.
+/// `text` with ' ' for each U+2581, after what is in `out`.
 inline void AppendWithSpaces(std::string_view text, std::string* out) {
   for (size_t mark; (mark = text.find(kSpaceMark)) != std::string_view::npos;
        text.remove_prefix(mark + kSpaceMark.size())) {

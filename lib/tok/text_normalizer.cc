@@ -236,7 +236,9 @@ TextNormalizer::TextNormalizer(std::vector<NormalizerStep> steps) {
 }
 
 bool TextNormalizer::strips_left() const {
-  return std::any_of(steps_.begin(), steps_.end(), [](const Step& step) { return step.left; });
+  return std::any_of(steps_.begin(), steps_.end(), [](const Step& step) {
+    return step.left || step.kind == NormalizerStep::Kind::kTrimSpaces;
+  });
 }
 
 bool TextNormalizer::Apply(const Step& step, std::string_view text, bool prepend, std::string* out) {
@@ -258,6 +260,17 @@ bool TextNormalizer::Apply(const Step& step, std::string_view text, bool prepend
       return Replace(step, text, out);
     case Kind::kReplaceRuns:
       return ReplaceRuns(step, text, out);
+    case Kind::kReplaceStart: {
+      const bool there = text.starts_with(step.pattern);
+      if (there) out->append(step.content);
+      out->append(text.substr(there ? step.pattern.size() : 0));
+      return !there || KeepsFirst(step.pattern, step.content);
+    }
+    case Kind::kTrimSpaces: {
+      const size_t begin = std::min(text.find_first_not_of(' '), text.size());
+      out->append(text.substr(begin, text.find_last_not_of(' ') + 1 - begin));
+      return begin == 0;
+    }
     case Kind::kPrepend:
       if (prepend && !text.empty()) out->append(step.content);
       out->append(text);

@@ -26,6 +26,8 @@ struct NormalizerStep {
     kNmt,           ///< takes some control characters out, makes others and some spaces ' '
     kReplace,       ///< `pattern`, from left to right, by `content`
     kReplaceRuns,   ///< runs of at least `shortest_run` spaces by `content`
+    kReplaceStart,  ///< `pattern` at the beginning by `content`
+    kTrimSpaces,    ///< takes ' ' off both ends
     kPrepend,       ///< puts `content` before a text that is not empty
     kPrecompiled,   ///< by `map`
     kBert           ///< the four that follow

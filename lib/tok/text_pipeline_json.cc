@@ -144,6 +144,15 @@ class Reader {
       return;
     }
     const std::string_view expression = values_.RequiredText(pattern, "Regex", place + ".pattern");
+    if (expression == "\\A" + std::string(kSpaceMark)) {
+      read->kind = NormalizerStep::Kind::kReplaceStart;
+      read->pattern = kSpaceMark;
+      return;
+    }
+    if (expression == "\\A +| +\\z" && read->content.empty()) {
+      read->kind = NormalizerStep::Kind::kTrimSpaces;
+      return;
+    }
     read->kind = NormalizerStep::Kind::kReplaceRuns;
     read->any_white_space = expression.starts_with("\\s");
     if (expression == " {2,}" || expression == "\\s{2,}") {
@@ -211,12 +220,13 @@ class Reader {
     for (const NormalizerStep& step : pipeline_.normalizer) {
       const bool removes =
           step.kind == Kind::kStripAccents || step.kind == Kind::kNmt || step.kind == Kind::kBert ||
-          step.kind == Kind::kReplace || step.left ||
+          step.kind == Kind::kReplace || step.left || step.kind == Kind::kTrimSpaces ||
           (step.kind == Kind::kReplaceRuns && (step.any_white_space || step.content.empty()));
       if (removes && expanded) return true;
       expanded = expanded || step.kind == Kind::kForm || step.kind == Kind::kLowercase ||
                  step.kind == Kind::kPrecompiled || step.kind == Kind::kReplace ||
-                 step.kind == Kind::kReplaceRuns || step.kind == Kind::kPrepend || step.kind == Kind::kBert;
+                 step.kind == Kind::kReplaceRuns || step.kind == Kind::kReplaceStart ||
+                 step.kind == Kind::kPrepend || step.kind == Kind::kBert;
     }
     return false;
   }

@@ -43,18 +43,17 @@ TiktokenVocabulary KnownTiktokenVocabulary(std::string_view content, const std::
              {"<|fim_suffix|>", 100260},
              {"<|endofprompt|>", 100276}}};
   }
-  const bool o200k = sha256 == "446a9538cb6c348e3516120d7c08b09f57c36495e2acfffe59a5bf8b0cfb1a2d";
-  throw Error(ErrorCode::kBadInput, name,
-              o200k
-                  ? "is the tiktoken vocabulary o200k_base, whose way to cut text this version does not know"
-                  : "is no tiktoken vocabulary that this version knows, and the file does not say how text "
-                    "is cut: its "
-                    "SHA-256 is " +
-                        sha256,
-              "",
-              "--tokenizer knows the tiktoken files of r50k_base (GPT-2), p50k_base and cl100k_base; a "
-              "tokenizer.json says "
-              "how text is cut");
+  if (sha256 == "446a9538cb6c348e3516120d7c08b09f57c36495e2acfffe59a5bf8b0cfb1a2d") {
+    return {"o200k_base", CutRule::kO200k, {{end, 199999}, {"<|endofprompt|>", 200018}}};
+  }
+  throw Error(
+      ErrorCode::kBadInput, name,
+      "is no tiktoken vocabulary that this version knows, and the file does not say how text is cut: its "
+      "SHA-256 is " +
+          sha256,
+      "",
+      "--tokenizer knows the tiktoken files of r50k_base (GPT-2), p50k_base, cl100k_base and o200k_base; a "
+      "tokenizer.json says how text is cut");
 }
 
 TokenizerJson ParseTiktoken(std::string_view content, const TiktokenVocabulary& vocabulary,

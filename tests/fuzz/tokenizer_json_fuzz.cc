@@ -38,6 +38,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   CheckCuts<CutRule::kLlama3>(text);
   CheckCuts<CutRule::kQwen2>(text);
   CheckCuts<CutRule::kCl100k>(text);
+  CheckCuts<CutRule::kO200k>(text);
 
   std::unique_ptr<JsonTokenizer> tokenizer;
   fuzz::MayRefuse([&] { tokenizer = MakeJsonTokenizer(std::string(input.substr(0, zero)), "input"); });

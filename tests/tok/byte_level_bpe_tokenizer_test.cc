@@ -69,8 +69,8 @@ class ByteLevelBpeFamilyTest : public ::testing::TestWithParam<const char*> {
 };
 
 INSTANTIATE_TEST_SUITE_P(Families, ByteLevelBpeFamilyTest,
-                         ::testing::Values("gpt2", "neox", "llama3", "qwen2", "smollm2", "prefixed",
-                                           "unknown", "uncut"),
+                         ::testing::Values("gpt2", "neox", "llama3", "qwen2", "gpt_oss", "smollm2",
+                                           "prefixed", "unknown", "uncut"),
                          [](const auto& info) { return std::string(info.param); });
 
 TEST_P(ByteLevelBpeFamilyTest, GivesTheLibrarysIdsForWrittenDocuments) {
@@ -166,7 +166,7 @@ TEST_P(ByteLevelBpeFamilyTest, GivesTheSameIdsFromManyThreadsAtOnce) {
 
 TEST(ByteLevelBpeTokenizerTest, BytesThatAreNotUtf8ComeBack) {
   SCOPED_TRACE(test::TestSeed());
-  for (const char* family : {"gpt2", "neox", "llama3", "qwen2", "smollm2", "uncut"}) {
+  for (const char* family : {"gpt2", "neox", "llama3", "qwen2", "gpt_oss", "smollm2", "uncut"}) {
     const auto tokenizer = LoadTokenizer(FamilyPath(family));
     test::DocumentRandom random(test::TestSeed(), 0);
     for (int round = 0; round < 500; ++round) {
