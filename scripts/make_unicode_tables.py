@@ -19,7 +19,7 @@ from tokenizers import AddedToken, Regex, Tokenizer, models, normalizers, pre_to
 OUTPUT = pathlib.Path(__file__).resolve().parent.parent / "lib/tok/unicode_tables.cc"
 CODE_POINTS = [c for c in range(0x110000) if not 0xD800 <= c <= 0xDFFF]
 HANGUL = range(0xAC00, 0xD7A4)
-FLAGS = {"letter": 1, "number": 2, "space": 4, "digit": 8, "word": 16}
+FLAGS = {"letter": 1, "number": 2, "space": 4, "digit": 8, "word": 16, "capital": 64, "small": 128}
 
 
 def cut_out(pre_tokenizer):
@@ -39,6 +39,8 @@ def classes():
         "number": matching(r"\p{N}"),
         "space": matching(r"\s"),
         "digit": cut_out(pre_tokenizers.Digits(individual_digits=True)),
+        "capital": matching(r"[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]"),
+        "small": matching(r"[\p{Ll}\p{Lm}\p{Lo}\p{M}]"),
         "word": {c for c in CODE_POINTS if "<w>" not in tokenizer.encode("<w>" + chr(c)).tokens},
     }
     stripped = {c for c in CODE_POINTS if tokenizer.encode(f"<s>{chr(c)}a").offsets[0][1] != 3}

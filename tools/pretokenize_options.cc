@@ -49,9 +49,10 @@ void DefineInputOptions(CLI::App& app, PretokenizeOptions* options) {
 
 void DefineTokenizingOptions(CLI::App& app, PretokenizeOptions* options) {
   const std::string group = "Tokenizing";
-  app.add_option("--tokenizer", options->tokenizer,
-                 "SentencePiece .model file, tokenizer.json file of a byte-level BPE tokenizer, .tiktoken "
-                 "file, folder that holds one, or bytes. See TOKENIZERS.")
+  app.add_option(
+         "--tokenizer", options->tokenizer,
+         "SentencePiece .model file, tokenizer.json file, .tiktoken file, folder that holds one, or bytes. "
+         "See TOKENIZERS.")
       ->type_name("FILE")
       ->each([options](const std::string&) { options->names_tokenizer = true; })
       ->group(group);

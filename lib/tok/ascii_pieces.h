@@ -105,7 +105,8 @@ inline uint64_t Llama3PieceBegins(const AsciiBlock& block, int known_size, const
 template <CutRule rule>
 inline uint64_t AsciiPieceEnds(const AsciiBlock& block, const char* bytes) {
   const int known_size = ascii::KnownSize(block);
-  if (rule == CutRule::kNone || known_size < 2) return 0;
+  // An AsciiBlock does not tell capitals from small letters, as o200k does.
+  if (rule == CutRule::kNone || rule == CutRule::kO200k || known_size < 2) return 0;
   uint64_t begins = 0;
   if constexpr (rule == CutRule::kGpt2) {
     begins = ascii::Gpt2PieceBegins(block, known_size, bytes);

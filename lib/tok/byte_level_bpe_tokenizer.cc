@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
-#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "lib/base/error.h"
@@ -16,37 +15,30 @@
 
 namespace trainwright {
 
+namespace {
+
+TokenizerJson ParseByteLevel(std::string_view content, const std::string& name) {
+  TokenizerJson parsed = ParseTokenizerJson(content, name);
+  if (parsed.text)
+    throw Error(ErrorCode::kBadInput, name, "is no byte-level BPE tokenizer", "", kTokenizerHint);
+  return parsed;
+}
+
+}  // namespace
+
 ByteLevelBpeTokenizer::ByteLevelBpeTokenizer(std::string content, const std::string& name)
-    : ByteLevelBpeTokenizer("tokenizer_json", content, ParseTokenizerJson(content, name)) {}
+    : ByteLevelBpeTokenizer("tokenizer_json", content, ParseByteLevel(content, name)) {}
 
 ByteLevelBpeTokenizer::ByteLevelBpeTokenizer(std::string kind, std::string content, TokenizerJson parsed)
-    : json_(std::move(parsed)),
-      merges_(json_.byte_ids, json_.merges),
-      raw_tokens_(json_.added_tokens, false),
-      normalized_tokens_(json_.added_tokens, true),
+    : JsonTokenizer(std::move(kind), std::move(content), std::move(parsed)),
+      merges_(json().byte_ids, json().merges),
+      raw_tokens_(json().added_tokens, false),
+      normalized_tokens_(json().added_tokens, true),
       classes_(CharacterClasses()),
       read_block_(SupportedReadAsciiBlocks().back()) {
-  identity_.kind = std::move(kind);
-  identity_.sha256 = Sha256Of(AsBytes(content));
-  identity_.vocab_size = static_cast<uint32_t>(json_.tokens.size());
-  identity_.bos_id = json_.bos_id;
-  identity_.eos_id = json_.eos_id;
-  identity_.pad_id = json_.pad_id;
-  identity_.unk_id = json_.unk_id;
-  identity_.model = std::move(content);
-  for (const AddedToken& token : json_.added_tokens) {
-    const std::string& text = token.content;
-    if (token.special || LooksLikeMark(text))
-      special_tokens_.push_back({text, token.id, true, !token.special});
-  }
-  if (json_.added_tokens.empty()) {
-    for (uint32_t id = 0; id < json_.tokens.size(); ++id) {
-      if (json_.tokens[id].special) special_tokens_.push_back({json_.tokens[id].bytes, id, false});
-    }
-  }
-  if (json_.ignore_merges) {
-    for (uint32_t id = 0; id < json_.tokens.size(); ++id) {
-      const TokenizerJson::Token& token = json_.tokens[id];
+  if (json().ignore_merges) {
+    for (uint32_t id = 0; id < json().tokens.size(); ++id) {
+      const TokenizerJson::Token& token = json().tokens[id];
       if (token.in_model && token.spells_bytes) whole_pieces_.emplace(token.bytes, id);
     }
   }
@@ -54,37 +46,8 @@ ByteLevelBpeTokenizer::ByteLevelBpeTokenizer(std::string kind, std::string conte
 
 ByteLevelBpeTokenizer::~ByteLevelBpeTokenizer() = default;
 
-void ByteLevelBpeTokenizer::TakeSpecialIds(std::string_view config, const std::string& name) {
-  const auto object = nlohmann::json::parse(config, nullptr, /*allow_exceptions=*/false);
-  if (!object.is_object()) throw Error(ErrorCode::kBadInput, name, "is not a JSON object");
-  const auto id_of = [&](const char* key) {
-    nlohmann::json token = object.value(key, nlohmann::json());
-    if (token.is_object()) token = token.value("content", nlohmann::json());
-    if (!token.is_string()) return kNoId;
-    for (const AddedToken& added : json_.added_tokens) {
-      if (added.content == token.get_ref<const std::string&>()) return added.id;
-    }
-    return kNoId;
-  };
-  identity_.bos_id = id_of("bos_token");
-  identity_.eos_id = id_of("eos_token");
-  identity_.pad_id = id_of("pad_token");
-  identity_.unk_id = id_of("unk_token");
-}
-
-bool ByteLevelBpeTokenizer::TakeSpecialIds(const TokenizerIdentity& recorded) {
-  for (const uint32_t id : {recorded.bos_id, recorded.eos_id, recorded.pad_id, recorded.unk_id}) {
-    if (id != kNoId && id >= identity_.vocab_size) return false;
-  }
-  identity_.bos_id = recorded.bos_id;
-  identity_.eos_id = recorded.eos_id;
-  identity_.pad_id = recorded.pad_id;
-  identity_.unk_id = recorded.unk_id;
-  return true;
-}
-
 std::unique_ptr<Tokenizer> ByteLevelBpeTokenizer::MakeReference() const {
-  return std::make_unique<ReferenceByteLevelBpe>(json_, this);
+  return std::make_unique<ReferenceByteLevelBpe>(json(), this);
 }
 
 void ByteLevelBpeTokenizer::Encode(std::string_view text, std::vector<uint32_t>* ids) const {
@@ -104,7 +67,7 @@ void ByteLevelBpeTokenizer::EncodeAll(std::string_view text, bool prefix_first,
       return;
     }
     std::string_view stretch = text.substr(part.begin, part.end - part.begin);
-    if (json_.nfc && NormalizeNfc(stretch, &worker.get()->normalized)) stretch = worker.get()->normalized;
+    if (json().nfc && NormalizeNfc(stretch, &worker.get()->normalized)) stretch = worker.get()->normalized;
     normalized_tokens_.Cut(stretch, [&](const AddedTokenMatcher::Part& inner) {
       if (inner.token != nullptr) {
         ids->push_back(inner.token->id);
@@ -119,15 +82,15 @@ void ByteLevelBpeTokenizer::EncodeAll(std::string_view text, bool prefix_first,
 
 void ByteLevelBpeTokenizer::EncodeText(std::string_view text, bool prefix, Worker* worker,
                                        std::vector<uint32_t>* ids) const {
-  if (json_.add_prefix_space && prefix && !text.starts_with(' ')) {
+  if (json().add_prefix_space && prefix && !text.starts_with(' ')) {
     worker->prefixed.assign(" ").append(text);
     text = worker->prefixed;
   }
   const auto cut = [&]<CutRule rule>(std::integral_constant<CutRule, rule>) {
-    return json_.cut_digits ? EncodeCut<rule, true>(text, worker, ids)
-                            : EncodeCut<rule, false>(text, worker, ids);
+    return json().cut_digits ? EncodeCut<rule, true>(text, worker, ids)
+                             : EncodeCut<rule, false>(text, worker, ids);
   };
-  switch (json_.cut_rule) {
+  switch (json().cut_rule) {
     case CutRule::kNone:
       return cut(std::integral_constant<CutRule, CutRule::kNone>());
     case CutRule::kGpt2:
@@ -136,6 +99,8 @@ void ByteLevelBpeTokenizer::EncodeText(std::string_view text, bool prefix, Worke
       return cut(std::integral_constant<CutRule, CutRule::kLlama3>());
     case CutRule::kCl100k:
       return cut(std::integral_constant<CutRule, CutRule::kCl100k>());
+    case CutRule::kO200k:
+      return cut(std::integral_constant<CutRule, CutRule::kO200k>());
     case CutRule::kQwen2:
       return cut(std::integral_constant<CutRule, CutRule::kQwen2>());
   }
@@ -166,7 +131,9 @@ void ByteLevelBpeTokenizer::EncodeCut(std::string_view text, Worker* worker,
     };
     // The ends of pieces behind `from`, of the stretch alone; 0 where PieceEnd must say.
     const auto ends_behind = [&](size_t from) -> uint64_t {
-      if (rule == CutRule::kNone || from == stretch_end || static_cast<uint8_t>(text[from]) >= 0x80) return 0;
+      if (rule == CutRule::kNone || rule == CutRule::kO200k || from == stretch_end ||
+          static_cast<uint8_t>(text[from]) >= 0x80)
+        return 0;
       const char* bytes = text.data() + from;
       char padded[AsciiBlock::kBytes];
       if (stretch_end - from < AsciiBlock::kBytes) {
@@ -210,7 +177,7 @@ void ByteLevelBpeTokenizer::EncodePiece(const PieceMemo::Key& key, std::string_v
     }
   }
   std::vector<uint32_t>& found = worker->scratch.ids;
-  const auto whole = json_.ignore_merges ? whole_pieces_.find(piece) : whole_pieces_.end();
+  const auto whole = json().ignore_merges ? whole_pieces_.find(piece) : whole_pieces_.end();
   if (whole != whole_pieces_.end()) {
     found.assign(1, whole->second);
   } else {
@@ -223,11 +190,8 @@ void ByteLevelBpeTokenizer::EncodePiece(const PieceMemo::Key& key, std::string_v
 std::string ByteLevelBpeTokenizer::Decode(std::span<const uint32_t> ids) const {
   std::string text;
   for (const uint32_t id : ids) {
-    if (id >= identity_.vocab_size) {
-      throw Error(ErrorCode::kBadInput, "id " + std::to_string(id),
-                  "is not in the vocabulary of " + std::to_string(identity_.vocab_size) + " ids");
-    }
-    if (!json_.tokens[id].special) text += json_.tokens[id].bytes;
+    CheckId(id);
+    if (!json().tokens[id].special) text += json().tokens[id].bytes;
   }
   return text;
 }

@@ -16,47 +16,35 @@
 #include "lib/tok/added_token_matcher.h"
 #include "lib/tok/ascii_block.h"
 #include "lib/tok/byte_pair_merges.h"
+#include "lib/tok/json_tokenizer.h"
 #include "lib/tok/piece_memo.h"
-#include "lib/tok/tokenizer.h"
 #include "lib/tok/tokenizer_json.h"
 #include "lib/tok/worker_pool.h"
 
 namespace trainwright {
 
-class ByteLevelBpeTokenizer final : public Tokenizer {
+class ByteLevelBpeTokenizer final : public JsonTokenizer {
  public:
   static constexpr size_t kMemoBytes = 64 << 20;
 
   /// \param content the bytes of a tokenizer.json file
   /// \param name for messages
-  /// \throws Error{kBadInput} as ParseTokenizerJson
+  /// \throws Error{kBadInput} as ParseTokenizerJson, and for other tokenizers
   ByteLevelBpeTokenizer(std::string content, const std::string& name);
   /// \param kind of the identity
   /// \param content the bytes of the file that `parsed` was read from
   ByteLevelBpeTokenizer(std::string kind, std::string content, TokenizerJson parsed);
   ~ByteLevelBpeTokenizer() override;
 
-  /// The file says less than its neighbour tokenizer_config.json about which tokens begin and end a text.
-  /// Ids of tokens that are not in the vocabulary become kNoId.
-  /// \param config the text of tokenizer_config.json
-  /// \throws Error{kBadInput} when it is malformed
-  void TakeSpecialIds(std::string_view config, const std::string& name);
-  /// As recorded with a stream.
-  /// \returns false when one is not in the vocabulary
-  bool TakeSpecialIds(const TokenizerIdentity& recorded);
-
   void Encode(std::string_view text, std::vector<uint32_t>* ids) const override;
   void EncodeContinued(std::string_view text, std::vector<uint32_t>* ids) const override;
   /// The space that ByteLevel puts before a text, with add_prefix_space.
-  bool marks_start() const override { return json_.add_prefix_space; }
+  bool marks_start() const override { return json().add_prefix_space; }
   /// See reference_byte_level_bpe.h.
   std::unique_ptr<Tokenizer> MakeReference() const override;
-  /// Special tokens, and other added tokens that are written like special tokens: "<tool_call>".
-  const std::vector<SpecialToken>& special_tokens() const override { return special_tokens_; }
   /// Special tokens stand for no text, as for the library with skip_special_tokens. Bytes come back as they
   /// are, where the library puts U+FFFD for those that are not UTF-8.
   std::string Decode(std::span<const uint32_t> ids) const override;
-  const TokenizerIdentity& identity() const override { return identity_; }
 
  private:
   /// What one thread encodes with.
@@ -74,11 +62,8 @@ class ByteLevelBpeTokenizer final : public Tokenizer {
   void EncodePiece(const PieceMemo::Key& key, std::string_view piece, Worker* worker,
                    std::vector<uint32_t>* ids) const;
 
-  TokenizerIdentity identity_;
-  TokenizerJson json_;
   BytePairMerges merges_;
   AddedTokenMatcher raw_tokens_, normalized_tokens_;
-  std::vector<SpecialToken> special_tokens_;
   std::unordered_map<std::string_view, uint32_t> whole_pieces_;  // with ignore_merges
   const uint8_t* classes_;
   ReadAsciiBlockFunction read_block_;

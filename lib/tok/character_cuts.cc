@@ -43,14 +43,28 @@ CharacterCuts::CharacterCuts(const SentencePieceModel& model, bool keeps_unknown
       unknown_characters_join_(keeps_unknown_together && !model.byte_fallback),
       kinds_(kCodePoints),
       bigrams_(1 << 10) {
+  std::vector<std::string_view> pieces;
   for (const SentencePieceModel::Piece& piece : model.pieces) {
-    if (!piece.matches_text()) continue;
-    const std::string_view text = piece.text;
+    if (piece.matches_text()) pieces.push_back(piece.text);
+  }
+  Read(pieces, /*cuts_before_spaces=*/false);
+}
+
+CharacterCuts::CharacterCuts(const Settings& settings, const std::vector<std::string_view>& pieces)
+    : space_(settings.folds_spaces ? kSpaceMark : ' '),
+      unknown_characters_join_(settings.keeps_unknown_together),
+      kinds_(kCodePoints),
+      bigrams_(1 << 10) {
+  Read(pieces, settings.cuts_before_spaces);
+}
+
+void CharacterCuts::Read(const std::vector<std::string_view>& pieces, bool cuts_before_spaces) {
+  for (const std::string_view text : pieces) {
     Utf8Character previous = DecodeUtf8(text);
     if (previous.size_bytes == text.size()) kinds_[previous.code_point] |= kKnown;
     for (size_t at = previous.size_bytes; at < text.size();) {
       const Utf8Character next = DecodeUtf8(text.substr(at));
-      AddBigram(previous.code_point, next.code_point);
+      if (!cuts_before_spaces || next.code_point != space_) AddBigram(previous.code_point, next.code_point);
       previous = next;
       at += next.size_bytes;
     }

@@ -12,6 +12,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string_view>
 #include <vector>
 
 #include "lib/tok/sentencepiece_model.h"
@@ -23,6 +24,14 @@ class CharacterCuts {
   /// \param keeps_unknown_together whether nothing is cut between two unknown characters that become one
   /// <unk>
   explicit CharacterCuts(const SentencePieceModel& model, bool keeps_unknown_together = true);
+
+  struct Settings {
+    bool folds_spaces = true;            ///< ' ' is U+2581
+    bool keeps_unknown_together = true;  ///< as above
+    bool cuts_before_spaces = false;     ///< whatever the pieces
+  };
+  /// \param pieces the characters that are known, and what merges make
+  CharacterCuts(const Settings& settings, const std::vector<std::string_view>& pieces);
 
   bool MayCut(uint32_t left, uint32_t right) const {
     if ((left | right) < 0x80) return ascii_[right << 8 | left] != 0;
@@ -39,6 +48,7 @@ class CharacterCuts {
   uint32_t Fold(uint32_t code_point) const { return code_point == ' ' ? space_ : code_point; }
 
  private:
+  void Read(const std::vector<std::string_view>& pieces, bool cuts_before_spaces);
   enum Kind : uint8_t { kHasRight = 1, kHasLeft = 2, kKnown = 4 };
   bool MayCutFolded(uint32_t left, uint32_t right) const;
   void AddBigram(uint32_t left, uint32_t right);

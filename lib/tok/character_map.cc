@@ -83,6 +83,17 @@ CharacterMap::Match CharacterMap::Find(std::string_view text) const {
   return match;
 }
 
+CharacterMap::Match CharacterMap::FindShortest(std::string_view text) const {
+  if (units_.empty()) return {};
+  uint32_t at = units_[0].offset();
+  for (size_t i = 0; i < text.size() && text[i] != '\0'; ++i) {
+    const bool ends = units_[at ^ static_cast<uint8_t>(text[i])].has_leaf();
+    if (!Step(static_cast<uint8_t>(text[i]), &at)) break;
+    if (ends) return {ReplacementAt(units_[at].value()), i + 1};
+  }
+  return {};
+}
+
 bool CharacterMap::Step(uint8_t byte, uint32_t* at) const {
   const Unit unit = units_[*at ^ byte];
   if (!unit.bears(byte)) return false;

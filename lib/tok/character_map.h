@@ -34,6 +34,8 @@ class CharacterMap {
   };
   /// The longest rule that `text` begins with, of the 32 shortest.
   Match Find(std::string_view text) const;
+  /// The shortest rule that `text` begins with; of a rule with a NUL, none.
+  Match FindShortest(std::string_view text) const;
 
   /// What rules there are that begin with a text.
   enum class Rules { kNone, kLonger, kItself };

@@ -68,7 +68,11 @@ class PretokenPattern::Parser {
 
   void ParseCharacter(bool any_case, Term* term) {
     if (at_ == expression_.size()) Refuse();
-    if (Take("\\p{L}")) {
+    if (Take("\\p{Lu}\\p{Lt}\\p{Lm}\\p{Lo}\\p{M}")) {
+      term->classes |= kCapital;
+    } else if (Take("\\p{Ll}\\p{Lm}\\p{Lo}\\p{M}")) {
+      term->classes |= kSmall;
+    } else if (Take("\\p{L}")) {
       term->classes |= kLetter;
     } else if (Take("\\p{N}")) {
       term->classes |= kNumber;

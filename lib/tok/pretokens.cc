@@ -78,19 +78,28 @@ class Scanner {
     return SpacesEnd(begin);
   }
 
+  size_t O200kEnd(size_t begin) const {
+    if (size_t end = WordEnd(begin); end != 0) {
+      if (ByteAt(end) != '\'') return end;
+      const size_t size = ContractionSize(end + 1, true);
+      return size == 0 ? end : end + 1 + size;
+    }
+    if ((At(begin).flags & kNumber) != 0) return NumberEnd(begin, 3);
+    const size_t other = begin + (text_[begin] == ' ' ? 1 : 0);
+    if (size_t end = OtherRunEnd(other); end > other) {
+      while (IsLineEnd(end) || ByteAt(end) == '/') ++end;
+      return end;
+    }
+    return LinesOrSpacesEnd(begin, RunEnd(begin, kSpace));
+  }
+
   size_t Llama3End(size_t begin, size_t longest_number, bool trailing_spaces_together = false) const {
     if (text_[begin] == '\'') {
       if (const size_t size = ContractionSize(begin + 1, true); size != 0) return begin + 1 + size;
     }
     const Step first = At(begin);
     if ((first.flags & kLetter) != 0) return RunEnd(begin, kLetter);
-    if ((first.flags & kNumber) != 0) {
-      size_t end = begin;
-      for (size_t count = 0; count < longest_number && (At(end).flags & kNumber) != 0; ++count) {
-        end += At(end).size;
-      }
-      return end;
-    }
+    if ((first.flags & kNumber) != 0) return NumberEnd(begin, longest_number);
     if (!IsLineEnd(begin) && (At(begin + first.size).flags & kLetter) != 0) {
       return RunEnd(begin + first.size, kLetter);
     }
@@ -99,16 +108,52 @@ class Scanner {
       while (IsLineEnd(end)) ++end;
       return end;
     }
-    // \s*[\r\n]+ reaches to the last line end of the run of spaces.
     const size_t spaces_end = RunEnd(begin, kSpace);
     if (trailing_spaces_together && spaces_end == text_.size()) return spaces_end;
+    return LinesOrSpacesEnd(begin, spaces_end);
+  }
+
+ private:
+  size_t NumberEnd(size_t begin, size_t longest) const {
+    size_t end = begin;
+    for (size_t count = 0; count < longest && (At(end).flags & kNumber) != 0; ++count) end += At(end).size;
+    return end;
+  }
+
+  /// \s*[\r\n]+ reaches to the last line end of the run of spaces.
+  size_t LinesOrSpacesEnd(size_t begin, size_t spaces_end) const {
     for (size_t at = spaces_end; at > begin; --at) {
       if (IsLineEnd(at - 1)) return at;
     }
     return SpacesEnd(begin);
   }
 
- private:
+  /// The first two alternatives of o200k, without the contraction; 0 when neither matches.
+  size_t WordEnd(size_t begin) const {
+    const Step first = At(begin);
+    const bool may_skip = (first.flags & (kLetter | kNumber)) == 0 && !IsLineEnd(begin);
+    const size_t skipped = may_skip ? begin + first.size : begin;
+    if (const size_t end = MixedEnd(skipped); end != 0) return end;
+    if (may_skip) {
+      if (const size_t end = MixedEnd(begin); end != 0) return end;
+    }
+    if (const size_t capitals = RunEnd(skipped, kCapital); capitals > skipped)
+      return RunEnd(capitals, kSmall);
+    const size_t capitals = may_skip ? RunEnd(begin, kCapital) : begin;
+    return capitals > begin ? RunEnd(capitals, kSmall) : 0;
+  }
+
+  /// Capitals* small+, which gives capitals back until one that is small, too, comes next; 0 when there is no match.
+  size_t MixedEnd(size_t begin) const {
+    size_t at = begin, small_end = 0;
+    Step step = At(at);
+    for (; (step.flags & kCapital) != 0; step = At(at)) {
+      at += step.size;
+      if ((step.flags & kSmall) != 0) small_end = at;
+    }
+    return (step.flags & kSmall) != 0 ? RunEnd(at, kSmall) : small_end;
+  }
+
   std::string_view text_;
   const uint8_t* classes_;
 };
@@ -127,12 +172,14 @@ std::string_view RegularExpressionOf(CutRule rule) {
       return R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
     case CutRule::kCl100k:
       return R"('(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}++|\p{N}{1,3}+| ?[^\s\p{L}\p{N}]++[\r\n]*+|\s++$|\s*[\r\n]|\s+(?!\S)|\s)";
+    case CutRule::kO200k:
+      return R"([^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*(?i:'s|'t|'re|'ve|'m|'ll|'d)?|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
   }
   return {};
 }
 
 std::optional<CutRule> CutRuleOf(std::string_view regular_expression) {
-  for (const CutRule rule : {CutRule::kGpt2, CutRule::kLlama3, CutRule::kQwen2}) {
+  for (const CutRule rule : {CutRule::kGpt2, CutRule::kLlama3, CutRule::kQwen2, CutRule::kO200k}) {
     if (regular_expression == RegularExpressionOf(rule)) return rule;
   }
   return std::nullopt;
@@ -151,6 +198,8 @@ size_t PieceEnd(CutRule rule, std::string_view text, size_t begin, const uint8_t
       return scanner.Llama3End(begin, 1);
     case CutRule::kCl100k:
       return scanner.Llama3End(begin, 3, /*trailing_spaces_together=*/true);
+    case CutRule::kO200k:
+      return scanner.O200kEnd(begin);
   }
   return text.size();
 }

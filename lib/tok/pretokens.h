@@ -17,6 +17,8 @@ enum class CutRule {
             ///< ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+
   kQwen2,   ///< as kLlama3, with \p{N} for \p{N}{1,3}
   kCl100k,  ///< as kLlama3, with white space at the end of the text in one piece: \s++$ before \s*[\r\n]
+  kO200k,   ///< words of capitals and then small letters, with marks and a contraction after them; see
+            ///< RegularExpressionOf
 };
 
 /// The rule of a regular expression as it is written in tokenizer.json files; nullopt when there is none.

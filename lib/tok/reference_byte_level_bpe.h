@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "lib/tok/pretoken_pattern.h"
+#include "lib/tok/reference_merges.h"
 #include "lib/tok/tokenizer.h"
 #include "lib/tok/tokenizer_json.h"
 
@@ -41,7 +42,7 @@ class ReferenceByteLevelBpe final : public Tokenizer {
   const TokenizerJson json_;
   const Tokenizer& original_;
   std::optional<PretokenPattern> pattern_;
-  std::map<std::pair<uint32_t, uint32_t>, BytePairMerge> merges_;
+  ReferenceMerges merges_;
   std::map<std::string, uint32_t, std::less<>> whole_pieces_;
 };
 

@@ -31,6 +31,19 @@ bool IsOneCharacter(std::string_view text) {
   return !text.empty() && DecodeUtf8(text).size_bytes == text.size();
 }
 
+CharacterCuts CutsOf(const TextPipeline& pipeline) {
+  std::vector<std::string_view> pieces;
+  std::unordered_map<uint32_t, std::string_view> texts;
+  for (const TextPipeline::Token& token : pipeline.tokens) {
+    texts[token.id] = token.text;
+    if (IsOneCharacter(token.text)) pieces.push_back(token.text);
+  }
+  for (const BytePairMerge& merge : pipeline.merges) pieces.push_back(texts.at(merge.merged));
+  return CharacterCuts(
+      {pipeline.folds_spaces, pipeline.fuse_unk && !pipeline.byte_fallback, pipeline.cut_before_marks},
+      pieces);
+}
+
 }  // namespace
 
 /// What is read off a model's pieces.
@@ -40,7 +53,10 @@ struct SentencePieceBpe::Vocabulary {
   std::unordered_map<uint32_t, uint32_t> characters;
   std::vector<AddedToken> user_defined;
   std::unordered_map<uint32_t, std::pair<uint32_t, uint32_t>> unused;
+  std::array<uint32_t, 256> byte_ids{};
 
+  explicit Vocabulary(const TextPipeline& pipeline);
+  Vocabulary() = default;
   uint32_t SymbolOf(uint32_t code_point) const {
     const auto found = characters.find(code_point);
     return found == characters.end() ? kCharacter + code_point : found->second;
@@ -50,6 +66,7 @@ struct SentencePieceBpe::Vocabulary {
   std::string Read(const SentencePieceModel& model);
 
  private:
+  void ReadAscii(bool folds_spaces);
   std::string ReadMerges(const SentencePieceModel& model,
                          const std::unordered_map<std::string_view, uint32_t>& mergeable);
 };
@@ -77,11 +94,27 @@ std::string SentencePieceBpe::Vocabulary::Read(const SentencePieceModel& model) 
       return "text may spell its special piece " + Quoted(piece.text);
     }
   }
-  const uint32_t space = model.escape_whitespaces ? 0x2581 : ' ';
+  ReadAscii(model.escape_whitespaces);
+  for (id = 0; id < model.pieces.size(); ++id) {
+    if (model.pieces[id].type != PieceType::kByte) continue;
+    if (const std::optional<uint8_t> byte = ByteOfPiece(model.pieces[id].text)) byte_ids[*byte] = id;
+  }
+  return ReadMerges(model, mergeable);
+}
+
+void SentencePieceBpe::Vocabulary::ReadAscii(bool folds_spaces) {
+  const uint32_t space = folds_spaces ? 0x2581 : ' ';
   for (uint32_t byte = 0; byte < 256; ++byte) {
     ascii_symbols[byte] = SymbolOf(byte == ' ' ? space : byte);
   }
-  return ReadMerges(model, mergeable);
+}
+
+SentencePieceBpe::Vocabulary::Vocabulary(const TextPipeline& pipeline) : merges(pipeline.merges) {
+  for (const TextPipeline::Token& token : pipeline.tokens) {
+    if (IsOneCharacter(token.text)) characters[DecodeUtf8(token.text).code_point] = token.id;
+    if (const std::optional<uint8_t> byte = ByteOfPiece(token.text)) byte_ids[*byte] = token.id;
+  }
+  ReadAscii(pipeline.folds_spaces);
 }
 
 std::string SentencePieceBpe::Vocabulary::ReadMerges(
@@ -128,28 +161,34 @@ std::unique_ptr<SentencePieceBpe> SentencePieceBpe::Make(const SentencePieceMode
   Vocabulary vocabulary;
   *problem = vocabulary.Read(model);
   if (!problem->empty()) return nullptr;
-  return std::unique_ptr<SentencePieceBpe>(new SentencePieceBpe(model, std::move(vocabulary)));
+  return std::unique_ptr<SentencePieceBpe>(
+      new SentencePieceBpe(CharacterCuts(model), std::move(vocabulary), SettingsOf(model)));
 }
 
-SentencePieceBpe::SentencePieceBpe(const SentencePieceModel& model, Vocabulary vocabulary)
-    : cuts_(model),
+SentencePieceBpe::Settings SentencePieceBpe::SettingsOf(const SentencePieceModel& model) {
+  Settings settings;
+  for (uint32_t id = 0; id < model.pieces.size(); ++id) {
+    if (model.pieces[id].type == PieceType::kUnknown) settings.unknown_id = id;
+  }
+  settings.byte_fallback = model.byte_fallback;
+  settings.has_mark = model.add_dummy_prefix;
+  settings.mark_at_end = model.treat_whitespace_as_suffix;
+  return settings;
+}
+
+SentencePieceBpe::SentencePieceBpe(const TextPipeline& pipeline)
+    : SentencePieceBpe(CutsOf(pipeline), Vocabulary(pipeline),
+                       {pipeline.unk_id, pipeline.byte_fallback, true, false, pipeline.fuse_unk}) {}
+
+SentencePieceBpe::SentencePieceBpe(CharacterCuts cuts, Vocabulary vocabulary, const Settings& settings)
+    : cuts_(std::move(cuts)),
       merges_(vocabulary.ascii_symbols, vocabulary.merges),
       characters_(std::move(vocabulary.characters)),
       user_defined_(std::move(vocabulary.user_defined)),
       user_defined_matcher_(user_defined_, /*normalized=*/false),
       unused_(std::move(vocabulary.unused)),
-      byte_fallback_(model.byte_fallback),
-      has_mark_(model.add_dummy_prefix),
-      mark_at_end_(model.treat_whitespace_as_suffix) {
-  unknown_id_ = 0;
-  for (uint32_t id = 0; id < model.pieces.size(); ++id) {
-    const Piece& piece = model.pieces[id];
-    if (piece.type == PieceType::kUnknown) unknown_id_ = id;
-    if (piece.type == PieceType::kByte) {
-      if (const std::optional<uint8_t> byte = ByteOfPiece(piece.text)) byte_ids_[*byte] = id;
-    }
-  }
-}
+      byte_ids_(vocabulary.byte_ids),
+      settings_(settings) {}
 
 uint32_t SentencePieceBpe::SymbolOf(uint32_t code_point) const {
   const uint32_t folded = cuts_.Fold(code_point);
@@ -159,7 +198,7 @@ uint32_t SentencePieceBpe::SymbolOf(uint32_t code_point) const {
 
 void SentencePieceBpe::Encode(std::string_view text, bool mark, std::vector<uint32_t>* ids) const {
   if (text.empty()) return;
-  mark = mark && has_mark_;
+  mark = mark && settings_.has_mark;
   const auto worker = workers_.Borrow();
   const PieceMemo& memo = worker->memo;
   PieceLookups lookups;
@@ -169,7 +208,7 @@ void SentencePieceBpe::Encode(std::string_view text, bool mark, std::vector<uint
       EncodeUnit(key, unit, worker.get(), ids);
     });
   };
-  size_t begin = mark && !mark_at_end_ ? EncodeFirstUnit(text, worker.get(), ids) : 0;
+  size_t begin = mark && !settings_.mark_at_end ? EncodeFirstUnit(text, worker.get(), ids) : 0;
   while (begin < text.size()) {
     if (lookups.room() < CharacterCuts::kBlock) flush();
     if (text.size() - begin >= CharacterCuts::kBlock + PieceMemo::kReach) {
@@ -185,7 +224,7 @@ void SentencePieceBpe::Encode(std::string_view text, bool mark, std::vector<uint
       }
     }
     const size_t end = UnitEnd(text, begin);
-    if (end == text.size() && mark && mark_at_end_) {
+    if (end == text.size() && mark && settings_.mark_at_end) {
       flush();
       return EncodeLastUnit(text, begin, worker.get(), ids);
     }
@@ -306,12 +345,12 @@ void SentencePieceBpe::Emit(uint32_t symbol, std::vector<uint32_t>* ids, bool* a
     }
     ids->push_back(symbol);
     *after_unknown = false;
-  } else if (byte_fallback_) {
+  } else if (settings_.byte_fallback) {
     std::string bytes;
     AppendUtf8(symbol - kCharacter, &bytes);
     for (const char byte : bytes) ids->push_back(byte_ids_[static_cast<uint8_t>(byte)]);
   } else {
-    if (!*after_unknown) ids->push_back(unknown_id_);
+    if (!*after_unknown || !settings_.fuses_unknown) ids->push_back(settings_.unknown_id);
     *after_unknown = true;
   }
 }

@@ -1,4 +1,5 @@
-/// SentencePiece BPE models, encoded without the library: with its ids, many times as fast.
+/// SentencePiece BPE models, encoded without the library: with its ids, many times as fast; and those models
+/// of tokenizer.json files that are BPE of characters.
 ///
 /// A text is cut where nothing merges across (character_cuts.h). What lies between is remembered in a memo of
 /// at most kMemoBytes for each thread that encodes at a time, and merged when it is new: characters, or
@@ -23,6 +24,7 @@
 #include "lib/tok/character_cuts.h"
 #include "lib/tok/piece_memo.h"
 #include "lib/tok/sentencepiece_model.h"
+#include "lib/tok/text_pipeline.h"
 #include "lib/tok/worker_pool.h"
 
 namespace trainwright {
@@ -33,6 +35,10 @@ class SentencePieceBpe {
 
   /// \returns null for a model that only the library encodes exactly, and why in `problem`
   static std::unique_ptr<SentencePieceBpe> Make(const SentencePieceModel& model, std::string* problem);
+
+  /// \param pipeline of the model kBpe; without its normalizer and what cuts a text but for cut_before_marks,
+  ///     and without ignore_merges
+  explicit SentencePieceBpe(const TextPipeline& pipeline);
 
   /// Appends the ids of `text`. Thread-safe.
   /// \param mark whether the text gets the space at its beginning or end that the model asks for
@@ -46,7 +52,13 @@ class SentencePieceBpe {
     std::vector<uint32_t> ids;
   };
   struct Vocabulary;
-  explicit SentencePieceBpe(const SentencePieceModel& model, Vocabulary vocabulary);
+  struct Settings {
+    uint32_t unknown_id = 0;
+    bool byte_fallback = false, has_mark = true, mark_at_end = false;
+    bool fuses_unknown = true;  // a run of unknown characters is one id
+  };
+  SentencePieceBpe(CharacterCuts cuts, Vocabulary vocabulary, const Settings& settings);
+  static Settings SettingsOf(const SentencePieceModel& model);
 
   size_t UnitEnd(std::string_view text, size_t begin) const;
   size_t EncodeFirstUnit(std::string_view text, Worker* worker, std::vector<uint32_t>* ids) const;
@@ -66,8 +78,7 @@ class SentencePieceBpe {
   AddedTokenMatcher user_defined_matcher_;
   std::unordered_map<uint32_t, std::pair<uint32_t, uint32_t>> unused_;  // what unused pieces fall apart into
   std::array<uint32_t, 256> byte_ids_{};                                // with byte fallback
-  uint32_t unknown_id_;
-  bool byte_fallback_, has_mark_, mark_at_end_;
+  Settings settings_;
   mutable WorkerPool<Worker> workers_;
 };
 

@@ -5,13 +5,14 @@
 #include <vector>
 
 #include "lib/base/error.h"
+#include "lib/tok/space_marks.h"
 #include "lib/tok/tokenizer.h"
 #include "lib/tok/utf8.h"
 
 namespace trainwright {
 namespace {
 
-constexpr std::string_view kSpaceMark = "\xE2\x96\x81", kReplacement = "\xEF\xBF\xBD";
+constexpr std::string_view kReplacement = "\xEF\xBF\xBD";
 constexpr int kMaxUserDefinedMatches = 64;
 constexpr uint32_t kWideCharacters = 1 << 16;
 constexpr size_t kMostSteps = 8 << 20;

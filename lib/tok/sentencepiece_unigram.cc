@@ -11,6 +11,7 @@
 #include "lib/base/error.h"
 #include "lib/base/signals.h"
 #include "lib/tok/piece_lookups.h"
+#include "lib/tok/space_marks.h"
 #include "lib/tok/tokenizer.h"
 #include "lib/tok/utf8.h"
 
@@ -20,7 +21,6 @@ namespace {
 using Piece = SentencePieceModel::Piece;
 using PieceType = SentencePieceModel::PieceType;
 
-constexpr std::string_view kSpaceMark = "\xE2\x96\x81";
 constexpr uint32_t kReplacement = 0xFFFD;
 constexpr float kUnknownPenalty = 10, kLargestScore = 100000;
 constexpr size_t kLongestPieceBytes = 8000, kLongestCharacterBytes = 4;
@@ -64,16 +64,6 @@ Utf8Character CharacterAt(std::string_view text, size_t at) {
   return character.size_bytes == 0 ? Utf8Character{kReplacement, 1} : character;
 }
 
-/// A piece as SentencePieceNormalizer writes text.
-std::string Normalized(std::string_view piece) {
-  std::string text;
-  for (size_t mark; (mark = piece.find(kSpaceMark)) != std::string_view::npos;
-       piece.remove_prefix(mark + kSpaceMark.size())) {
-    text.append(piece.substr(0, mark)).push_back(' ');
-  }
-  return text.append(piece);
-}
-
 std::string ProblemOf(const Piece& piece) {
   if (!std::isfinite(piece.score)) return "a score is no finite number";
   if (piece.text.empty()) return "a piece is empty";
@@ -111,7 +101,7 @@ SentencePieceUnigram::SentencePieceUnigram(const SentencePieceModel& model, cons
     // Where spaces are escaped, no text has one any more when pieces are looked for.
     const bool occurs = !escapes_spaces_ || piece.text.find(' ') == std::string::npos;
     if (piece.type == PieceType::kUnused || !occurs) continue;
-    texts[id] = escapes_spaces_ ? Normalized(piece.text) : piece.text;
+    texts[id] = escapes_spaces_ ? WithSpaces(piece.text) : piece.text;
     entries.push_back({texts[id], id});
   }
   if (seen.empty()) refuse("no piece is a text");

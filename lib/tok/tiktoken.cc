@@ -5,38 +5,14 @@
 #include <optional>
 #include <unordered_map>
 
+#include "lib/base/base64.h"
 #include "lib/base/checksum.h"
 #include "lib/base/error.h"
 
 namespace trainwright {
 namespace {
 
-constexpr std::string_view kBase64 = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 constexpr uint32_t kMaxRank = 1 << 23;
-
-std::optional<std::string> DecodeBase64(std::string_view text) {
-  if (text.size() % 4 != 0) return std::nullopt;
-  size_t padding = 0;
-  while (padding < 2 && text.ends_with('=')) {
-    text.remove_suffix(1);
-    ++padding;
-  }
-  std::string bytes;
-  uint32_t bits = 0;
-  int bit_count = 0;
-  for (const char character : text) {
-    const size_t value = kBase64.find(character);
-    if (value == std::string_view::npos) return std::nullopt;
-    bits = bits << 6 | static_cast<uint32_t>(value);
-    bit_count += 6;
-    if (bit_count >= 8) {
-      bit_count -= 8;
-      bytes.push_back(static_cast<char>(bits >> bit_count & 0xFF));
-    }
-  }
-  if ((bits & ((1u << bit_count) - 1)) != 0) return std::nullopt;
-  return bytes;
-}
 
 }  // namespace
 
@@ -45,7 +21,7 @@ bool LooksLikeTiktoken(std::string_view content) {
   const size_t space = line.find(' ');
   if (space == 0 || space == std::string_view::npos || line.size() > 1000) return false;
   const std::string_view token = line.substr(0, space), rank = line.substr(space + 1);
-  return token.substr(0, token.find('=')).find_first_not_of(kBase64) == std::string_view::npos &&
+  return token.substr(0, token.find('=')).find_first_not_of(kBase64Digits) == std::string_view::npos &&
          !rank.empty() && rank.find_first_not_of("0123456789\r") == std::string_view::npos;
 }
 
@@ -67,18 +43,17 @@ TiktokenVocabulary KnownTiktokenVocabulary(std::string_view content, const std::
              {"<|fim_suffix|>", 100260},
              {"<|endofprompt|>", 100276}}};
   }
-  const bool o200k = sha256 == "446a9538cb6c348e3516120d7c08b09f57c36495e2acfffe59a5bf8b0cfb1a2d";
-  throw Error(ErrorCode::kBadInput, name,
-              o200k
-                  ? "is the tiktoken vocabulary o200k_base, whose way to cut text this version does not know"
-                  : "is no tiktoken vocabulary that this version knows, and the file does not say how text "
-                    "is cut: its "
-                    "SHA-256 is " +
-                        sha256,
-              "",
-              "--tokenizer knows the tiktoken files of r50k_base (GPT-2), p50k_base and cl100k_base; a "
-              "tokenizer.json says "
-              "how text is cut");
+  if (sha256 == "446a9538cb6c348e3516120d7c08b09f57c36495e2acfffe59a5bf8b0cfb1a2d") {
+    return {"o200k_base", CutRule::kO200k, {{end, 199999}, {"<|endofprompt|>", 200018}}};
+  }
+  throw Error(
+      ErrorCode::kBadInput, name,
+      "is no tiktoken vocabulary that this version knows, and the file does not say how text is cut: its "
+      "SHA-256 is " +
+          sha256,
+      "",
+      "--tokenizer knows the tiktoken files of r50k_base (GPT-2), p50k_base, cl100k_base and o200k_base; a "
+      "tokenizer.json says how text is cut");
 }
 
 TokenizerJson ParseTiktoken(std::string_view content, const TiktokenVocabulary& vocabulary,

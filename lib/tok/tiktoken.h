@@ -1,7 +1,7 @@
 /// The vocabularies of the Python package tiktoken: files of one token a line, in base64, and its rank.
 ///
 /// Such a file does not say how text is cut; that goes with its name. Known here, by their content, are
-/// r50k_base (GPT-2), p50k_base and cl100k_base; every other is refused, o200k_base by name. \source tiktoken
+/// r50k_base (GPT-2), p50k_base, cl100k_base and o200k_base; every other is refused. \source tiktoken
 /// 0.14.0, openai_public.py and src/lib.rs
 #pragma once
 

@@ -8,6 +8,7 @@
 #include "lib/io/byte_source.h"
 #include "lib/tok/byte_level_bpe_tokenizer.h"
 #include "lib/tok/bytes_tokenizer.h"
+#include "lib/tok/json_tokenizer.h"
 #include "lib/tok/sentencepiece_tokenizer.h"
 #include "lib/tok/tiktoken.h"
 #include "lib/tok/tokenizer_folder.h"
@@ -33,7 +34,7 @@ bool LooksLikeJson(std::string_view content) {
 
 /// A tokenizer.json file, with what the tokenizer_config.json beside it says about special tokens.
 std::unique_ptr<Tokenizer> LoadTokenizerJson(const std::string& path, std::string content) {
-  auto tokenizer = std::make_unique<ByteLevelBpeTokenizer>(std::move(content), path);
+  auto tokenizer = MakeJsonTokenizer(std::move(content), path);
   const std::filesystem::path config = std::filesystem::path(path).parent_path() / "tokenizer_config.json";
   std::error_code ignored;
   if (std::filesystem::path(path).filename() == "tokenizer.json" &&
@@ -85,9 +86,9 @@ std::unique_ptr<Tokenizer> TokenizerFromIdentity(const TokenizerIdentity& identi
     } else if (identity.kind == "tiktoken") {
       tokenizer = TiktokenTokenizer(identity.model, name);
     } else {
-      auto byte_level = std::make_unique<ByteLevelBpeTokenizer>(identity.model, name);
-      byte_level->TakeSpecialIds(identity);
-      tokenizer = std::move(byte_level);
+      auto of_json = MakeJsonTokenizer(identity.model, name);
+      of_json->TakeSpecialIds(identity);
+      tokenizer = std::move(of_json);
     }
   } else {
     throw Error(ErrorCode::kBadInput, name,

@@ -55,10 +55,13 @@ class Tokenizer {
 
 /// What messages say who gave something else.
 inline constexpr char kTokenizerHint[] =
-    "--tokenizer takes a SentencePiece .model file, a tokenizer.json file of a byte-level BPE tokenizer "
-    "(GPT-2, GPT-NeoX, "
-    "Llama 3, Qwen2, SmolLM2), a .tiktoken file, a folder that holds tokenizer.model, tokenizer.json or "
-    "tokenizer.tiktoken, or \"bytes\"";
+    "--tokenizer takes a SentencePiece .model file, a tokenizer.json file (byte-level BPE as of GPT-2, "
+    "GPT-NeoX, "
+    "Llama 3, Qwen2, SmolLM2; BPE of characters as of Llama 2, Mistral, Gemma; Unigram as of T5, XLM-R; "
+    "WordPiece as "
+    "of BERT), a .tiktoken file, a folder that holds tokenizer.model, tokenizer.json or tokenizer.tiktoken, "
+    "or "
+    "\"bytes\"";
 
 /// Whether a token is written as marks are: "<...>" or "[...]".
 inline bool LooksLikeMark(std::string_view text) {

@@ -9,7 +9,11 @@
 #include <utility>
 
 #include "lib/base/error.h"
-#include "lib/tok/tokenizer.h"
+#include "lib/tok/sentencepiece_model.h"
+#include "lib/tok/space_marks.h"
+#include "lib/tok/text_normalizer.h"
+#include "lib/tok/text_pipeline_json.h"
+#include "lib/tok/tokenizer_json_values.h"
 #include "lib/tok/unicode.h"
 #include "lib/tok/utf8.h"
 
@@ -48,9 +52,9 @@ class ByteCharacters {
   std::unordered_map<uint32_t, int> bytes_;
 };
 
-class Reader {
+class Reader : private TokenizerJsonValues {
  public:
-  Reader(std::string_view content, const std::string& name) : name_(name) {
+  Reader(std::string_view content, const std::string& name) : TokenizerJsonValues(name) {
     dom::element root;
     if (const auto error = parser_.parse(simdjson::padded_string(content)).get(root)) {
       if (error == simdjson::MEMALLOC) throw std::bad_alloc();
@@ -67,10 +71,15 @@ class Reader {
     for (const char* key : {"truncation", "padding"}) {
       if (Member(root_, key)) RefuseUnsupported(std::string(key));
     }
-    ReadNormalizer();
-    ReadPreTokenizer();
-    ReadDecoder();
-    ReadModel();
+    if (IsByteLevel()) {
+      ReadNormalizer();
+      ReadPreTokenizer();
+      ReadDecoder();
+      ReadModel();
+    } else {
+      json_.text = ReadTextPipeline(root_, *this);
+      TakeTextModel();
+    }
     ReadAddedTokens();
     ReadPostProcessor();
     NameSpecialIds();
@@ -78,68 +87,38 @@ class Reader {
   }
 
  private:
-  [[noreturn]] void Refuse(const std::string& problem, const std::string& place = "") const {
-    throw Error(ErrorCode::kBadInput, name_, problem, place, kTokenizerHint);
-  }
-  [[noreturn]] void RefuseUnsupported(const std::string& what) const {
-    Refuse("has " + what + ", which this version does not do");
-  }
-  [[noreturn]] void RefuseShape(const std::string& place) const {
-    Refuse("has a value of the wrong type", place);
+  bool IsByteLevel() const {
+    const auto pre_tokenizer = Member(root_, "pre_tokenizer"), model = Member(root_, "model");
+    const auto type = model && model->is_object() ? Member(*model, "type") : std::nullopt;
+    if (type && TextOf(*type, "model.type") != "BPE") return false;
+    if (!pre_tokenizer) return false;
+    const auto steps = Steps(*pre_tokenizer, "pretokenizers", "pre_tokenizer");
+    return std::any_of(steps.begin(), steps.end(),
+                       [&](dom::element step) { return TypeOf(step, "pre_tokenizer") == "ByteLevel"; });
   }
 
-  /// A member that is there and not null.
-  std::optional<dom::element> Member(dom::element object, std::string_view key) const {
-    dom::element value;
-    if (object.at_key(key).get(value) || value.is_null()) return std::nullopt;
-    return value;
-  }
-  dom::element Required(dom::element object, std::string_view key, const std::string& place) const {
-    const auto value = Member(object, key);
-    if (!value) Refuse("lacks \"" + std::string(key) + "\"", place);
-    return *value;
-  }
-  std::string_view TextOf(dom::element value, const std::string& place) const {
-    std::string_view text;
-    if (value.get(text)) RefuseShape(place);
-    return text;
-  }
-  dom::array ArrayOf(dom::element value, const std::string& place) const {
-    dom::array array;
-    if (value.get(array)) RefuseShape(place);
-    return array;
-  }
-  dom::object ObjectOf(dom::element value, const std::string& place) const {
-    dom::object object;
-    if (value.get(object)) RefuseShape(place);
-    return object;
-  }
-  bool FlagOf(dom::element object, std::string_view key, bool absent, const std::string& place) const {
-    const auto value = Member(object, key);
-    if (!value) return absent;
-    bool flag = false;
-    if (value->get(flag)) RefuseShape(place + "." + std::string(key));
-    return flag;
-  }
-  uint32_t IdOf(dom::element value, const std::string& place) const {
-    uint64_t id = 0;
-    if (value.get(id)) RefuseShape(place);
-    if (id >= kMaxVocabulary) Refuse("has the id " + std::to_string(id) + ", beyond 2^24", place);
-    return static_cast<uint32_t>(id);
-  }
-  std::string TypeOf(dom::element value, const std::string& place) const {
-    if (!value.is_object()) RefuseShape(place);
-    return std::string(TextOf(Required(value, "type", place), place + ".type"));
-  }
-  /// The members of a Sequence, or the thing itself.
-  std::vector<dom::element> Steps(dom::element value, const std::string& list,
-                                  const std::string& place) const {
-    if (TypeOf(value, place) != "Sequence") return {value};
-    std::vector<dom::element> steps;
-    for (const dom::element step : ArrayOf(Required(value, list, place), place)) {
-      for (const dom::element inner : Steps(step, list, place)) steps.push_back(inner);
+  void TakeTextModel() {
+    TextPipeline& text = *json_.text;
+    ids_.reserve(text.tokens.size());
+    for (const TextPipeline::Token& token : text.tokens) ids_[token.text] = token.id;
+    for (const TextPipeline::Token& token : text.tokens) {
+      TokenizerJson::Token& entry = TokenAt(token.id);
+      if (entry.in_model) Refuse("has the id " + std::to_string(token.id) + " twice", "model.vocab");
+      entry.in_model = true;
+      entry.bytes = token.text;
     }
-    return steps;
+    json_.unk_id = text.unk_id;
+    normalizer_ = TextNormalizer(text.normalizer);
+    if (text.model != TextPipeline::Model::kBpe) return;
+    ReadMerges(Required(root_, "model", ""));
+    for (const BytePairMerge& merge : json_.merges) {
+      for (const uint32_t id : {merge.left, merge.right}) {
+        if (text.byte_fallback && ByteOfPiece(json_.tokens[id].bytes)) {
+          RefuseUnsupported("a merge of a token that stands for a byte");
+        }
+      }
+    }
+    text.merges = std::move(json_.merges);
   }
 
   void ReadNormalizer() {
@@ -323,7 +302,7 @@ class Reader {
     const auto list = Member(root_, "added_tokens");
     if (!list) return;
     // The library numbers new tokens itself, behind the model's.
-    auto next_id = static_cast<uint32_t>(ids_.size());
+    auto next_id = static_cast<uint32_t>(json_.text ? json_.text->tokens.size() : ids_.size());
     std::unordered_map<std::string_view, uint32_t> added;
     std::set<std::pair<std::string, bool>> patterns;
     for (const dom::element entry : ArrayOf(*list, "added_tokens")) {
@@ -353,14 +332,33 @@ class Reader {
       }
       entry_of_id.special = token.special;
       token.pattern = token.content;
-      if (token.normalized && json_.nfc) NormalizeNfc(token.content, &token.pattern);
-      auto bytes = byte_characters_.Bytes(token.pattern);
-      entry_of_id.bytes = bytes ? *std::move(bytes) : token.pattern;
+      if (json_.text) {
+        entry_of_id.bytes = NormalizeAdded(&token, place);
+        // As the library looks for special tokens among texts.
+        entry_of_id.special = token.special && entry_of_id.bytes == token.content;
+      } else {
+        if (token.normalized && json_.nfc) NormalizeNfc(token.content, &token.pattern);
+        auto bytes = byte_characters_.Bytes(token.pattern);
+        entry_of_id.bytes = bytes ? *std::move(bytes) : token.pattern;
+      }
       if (!patterns.emplace(token.pattern, token.normalized).second) {
         Refuse("has two added tokens that read alike: " + Quoted(content), place);
       }
       json_.added_tokens.push_back(std::move(token));
     }
+  }
+
+  /// \returns what the token is to the decoder
+  std::string NormalizeAdded(AddedToken* token, const std::string& place) const {
+    if (!token->normalized) return token->content;
+    normalizer_.Normalize(token->content, /*prepend=*/true, &token->pattern);
+    if (token->pattern.empty()) Refuse("has an added token of which nothing is left, normalized", place);
+    if (!json_.text->folds_by_normalizer) return token->pattern;
+    if (token->left_strip || token->right_strip) {
+      RefuseUnsupported("an added token that is normalized and strips white space");
+    }
+    token->pattern = WithSpaces(token->pattern);
+    return WithMarks(token->pattern);
   }
 
   /// Ids of the special tokens that the post-processor puts at the ends of a text, if it does.
@@ -370,6 +368,11 @@ class Reader {
     for (const dom::element step : Steps(*post_processor, "processors", "post_processor")) {
       const std::string type = TypeOf(step, "post_processor");
       if (type == "ByteLevel") continue;
+      if (type == "BertProcessing" || type == "RobertaProcessing") {
+        json_.bos_id = IdOfPair(step, "cls");
+        json_.eos_id = IdOfPair(step, "sep");
+        continue;
+      }
       if (type != "TemplateProcessing") RefuseUnsupported("the post-processor " + type);
       bool before = true;
       for (const dom::element item : ArrayOf(Required(step, "single", type), type)) {
@@ -384,6 +387,12 @@ class Reader {
         (before ? json_.bos_id : json_.eos_id) = id;
       }
     }
+  }
+  uint32_t IdOfPair(dom::element step, std::string_view key) const {
+    const std::string place = "post_processor." + std::string(key);
+    const dom::array pair = ArrayOf(Required(step, key, place), place);
+    if (pair.size() != 2) RefuseShape(place);
+    return IdOfSpecial(TextOf(pair.at(0), place));
   }
   uint32_t IdOfSpecial(std::string_view content) const {
     for (const AddedToken& token : json_.added_tokens) {
@@ -408,12 +417,16 @@ class Reader {
     if (json_.bos_id == kNoId && IdOfSpecial("<|im_start|>") == kNoId) json_.bos_id = end_of_text;
     if (json_.eos_id == kNoId) json_.eos_id = first_of({"<|endoftext|>", "<|end_of_text|>", "</s>"});
     json_.pad_id = first_of({"<|padding|>", "<pad>", "<|finetune_right_pad_id|>"});
+    if (!json_.text) return;
+    if (json_.bos_id == kNoId) json_.bos_id = first_of({"<bos>", "[CLS]"});
+    if (json_.eos_id == kNoId) json_.eos_id = first_of({"<eos>", "[SEP]"});
+    if (json_.pad_id == kNoId) json_.pad_id = first_of({"[PAD]"});
   }
 
-  const std::string& name_;
   dom::parser parser_;
   dom::element root_;
   TokenizerJson json_;
+  TextNormalizer normalizer_;
   ByteCharacters byte_characters_;
   std::unordered_map<std::string_view, uint32_t> ids_;  // the model's tokens, as the file writes them
 };

@@ -1,28 +1,33 @@
-/// Hugging Face tokenizer.json files of byte-level BPE tokenizers, read strictly: what this build does not do
-/// exactly as the library does is refused by name.
+/// Hugging Face tokenizer.json files, read strictly: what this build does not do exactly as the library does
+/// is refused by name.
 ///
-/// Read are the model BPE, without dropout, byte_fallback, fuse_unk, affixes; the normalizer NFC or none; the
-/// pre-tokenizers ByteLevel, Digits of single digits before ByteLevel, Split by a regular expression of
-/// pretokens.h before ByteLevel; the decoder ByteLevel; added tokens. Of the post-processor only the special
-/// tokens at both ends are looked at: the suite adds BOS and EOS itself.
+/// Of byte-level BPE, known by the pre-tokenizer ByteLevel, are read the model BPE, without dropout,
+/// byte_fallback, fuse_unk, affixes; the normalizer NFC or none; the pre-tokenizers ByteLevel, Digits of
+/// single digits before ByteLevel, Split by a regular expression of pretokens.h before ByteLevel; the decoder
+/// ByteLevel. What is read of all others says text_pipeline.h. Of either, added tokens are read, and of the
+/// post-processor the special tokens at both ends: the suite adds BOS and EOS itself.
 /// \source the Rust sources of Hugging Face tokenizers, v0.23
 #pragma once
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "lib/tok/byte_pair_merges.h"
 #include "lib/tok/pretokens.h"
+#include "lib/tok/text_pipeline.h"
 
 namespace trainwright {
 
 /// A token that is looked for in the text before it is cut.
 struct AddedToken {
   std::string content;  ///< as the file writes it
-  std::string pattern;  ///< what is looked for: normalised content, if `normalized`
+  /// What is looked for: normalised content, if `normalized`; with ' ' for U+2581 where the normalizer of a
+  /// text_pipeline.h makes the two one.
+  std::string pattern;
   uint32_t id = 0;
   bool single_word = false;  ///< only where no word character comes beside it
   bool left_strip = false;   ///< with the white space before it
@@ -47,6 +52,8 @@ struct TokenizerJson {
   bool cut_digits = false;  ///< every digit is a piece, before `cut_rule` cuts what is between
   bool add_prefix_space = false;
   CutRule cut_rule = CutRule::kNone;
+  /// Of what is no byte-level BPE; the members from `byte_ids` on but for added_tokens are unused then.
+  std::optional<TextPipeline> text;
   uint32_t bos_id = kNoId, eos_id = kNoId, pad_id = kNoId, unk_id = kNoId;
 };
 

@@ -4,6 +4,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "lib/tok/text_tables.h"
 #include "lib/tok/unicode_tables.h"
 #include "lib/tok/utf8.h"
 
@@ -89,8 +90,18 @@ struct Mark {
   uint8_t combining_class;
 };
 
-void Decompose(uint32_t c, const NfcTables& tables, std::vector<Mark>* out) {
+void Decompose(uint32_t c, bool compatible, const NfcTables& tables, std::vector<Mark>* out) {
   const auto add = [&](uint32_t part) { out->push_back({part, tables.CombiningClassOf(part)}); };
+  if (compatible) {
+    const Mapping* const end = kCompatible + kCompatibleCount;
+    const Mapping* const found =
+        std::lower_bound(kCompatible, end, c,
+                         [](const Mapping& mapping, uint32_t wanted) { return mapping.code_point < wanted; });
+    if (found != end && found->code_point == c) {
+      for (size_t i = 0; i < found->count; ++i) add(kCompatibleTexts[found->begin + i]);
+      return;
+    }
+  }
   if (c - kSyllableBase < kSyllables) {
     const uint32_t index = c - kSyllableBase;
     add(kLeadBase + index / (kVowels * kTails));
@@ -105,8 +116,8 @@ void Decompose(uint32_t c, const NfcTables& tables, std::vector<Mark>* out) {
   }
 }
 
-/// \source The Unicode Standard, section 3.11: canonical ordering, then canonical composition
-void OrderAndCompose(const NfcTables& tables, std::vector<Mark>* text) {
+/// \source The Unicode Standard, section 3.11: canonical ordering
+void Order(std::vector<Mark>* text) {
   for (size_t begin = 0; begin < text->size();) {
     if ((*text)[begin].combining_class == 0) {
       ++begin;
@@ -119,6 +130,10 @@ void OrderAndCompose(const NfcTables& tables, std::vector<Mark>* text) {
                      [](const Mark& a, const Mark& b) { return a.combining_class < b.combining_class; });
     begin = end;
   }
+}
+
+/// \source The Unicode Standard, section 3.11: canonical composition
+void Compose(const NfcTables& tables, std::vector<Mark>* text) {
   constexpr size_t kNone = static_cast<size_t>(-1);
   size_t starter = kNone, written = 0;
   for (const Mark mark : std::vector<Mark>(*text)) {
@@ -178,10 +193,11 @@ bool NormalizeNfc(std::string_view text, std::string* normalized) {
         continue;
       }
       if (next.size_bytes == 0 || (end > at && (classes[next.code_point] & kUnstable) == 0)) break;
-      Decompose(next.code_point, tables, &stretch);
+      Decompose(next.code_point, /*compatible=*/false, tables, &stretch);
       end += next.size_bytes;
     }
-    OrderAndCompose(tables, &stretch);
+    Order(&stretch);
+    Compose(tables, &stretch);
     composed.clear();
     for (const Mark& mark : stretch) AppendUtf8(mark.code_point, &composed);
     if (composed != text.substr(stable, end - stable)) {
@@ -196,6 +212,36 @@ bool NormalizeNfc(std::string_view text, std::string* normalized) {
   }
   if (changed) normalized->append(text.substr(done));
   return changed;
+}
+
+void Normalize(NormalForm form, std::string_view text, std::string* normalized) {
+  const bool composes = form == NormalForm::kNfc || form == NormalForm::kNfkc;
+  const bool compatible = form == NormalForm::kNfkc || form == NormalForm::kNfkd;
+  const auto is_ascii = [](char byte) { return static_cast<uint8_t>(byte) < 0x80; };
+  const NfcTables& tables = Tables();
+  std::vector<Mark> stretch;
+  normalized->clear();
+  for (auto at = text.begin(); at != text.end();) {
+    // ASCII stays as it is, but that what follows its last character may compose with it.
+    auto wide = std::find_if_not(at, text.end(), is_ascii);
+    if (wide == text.end()) {
+      normalized->append(at, wide);
+      return;
+    }
+    const auto begin = wide == at ? at : wide - 1;
+    normalized->append(at, begin);
+    const auto end = std::find_if(wide, text.end(), is_ascii);
+    stretch.clear();
+    for (std::string_view rest(begin, end); !rest.empty();) {
+      const Utf8Character character = DecodeUtf8(rest);
+      rest.remove_prefix(std::max<size_t>(character.size_bytes, 1));
+      Decompose(character.code_point, compatible, tables, &stretch);
+    }
+    Order(&stretch);
+    if (composes) Compose(tables, &stretch);
+    for (const Mark& mark : stretch) AppendUtf8(mark.code_point, normalized);
+    at = end;
+  }
 }
 
 }  // namespace trainwright

@@ -1,7 +1,7 @@
-#include <optional>
+#include <memory>
 
 #include "lib/tok/ascii_pieces.h"
-#include "lib/tok/byte_level_bpe_tokenizer.h"
+#include "lib/tok/json_tokenizer.h"
 #include "lib/tok/unicode.h"
 #include "tests/fuzz/fuzz_target.h"
 
@@ -38,14 +38,21 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   CheckCuts<CutRule::kLlama3>(text);
   CheckCuts<CutRule::kQwen2>(text);
   CheckCuts<CutRule::kCl100k>(text);
+  CheckCuts<CutRule::kO200k>(text);
 
-  std::optional<ByteLevelBpeTokenizer> tokenizer;
-  fuzz::MayRefuse([&] { tokenizer.emplace(std::string(input.substr(0, zero)), "input"); });
-  if (!tokenizer) return 0;
+  std::unique_ptr<JsonTokenizer> tokenizer;
+  fuzz::MayRefuse([&] { tokenizer = MakeJsonTokenizer(std::string(input.substr(0, zero)), "input"); });
+  if (tokenizer == nullptr) return 0;
   std::vector<uint32_t> ids, again;
   tokenizer->Encode(text, &ids);
   tokenizer->Encode(text, &again);  // from memory
   TRAINWRIGHT_CHECK(ids == again);
+  const std::unique_ptr<Tokenizer> reference = tokenizer->MakeReference();
+  if (text.size() < 4096) {
+    again.clear();
+    reference->Encode(text, &again);
+    TRAINWRIGHT_CHECK(ids == again);
+  }
   tokenizer->Decode(ids);  // refuses ids beyond the vocabulary
   TRAINWRIGHT_CHECK(TokenizerFromIdentity(tokenizer->identity())->identity() == tokenizer->identity());
   return 0;

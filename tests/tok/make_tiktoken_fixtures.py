@@ -3,8 +3,8 @@
 
 usage: make_tiktoken_fixtures.py GPT2_TOKENIZER_JSON DIR
 
-How text is cut goes with the vocabulary's name in tiktoken, so the small one is encoded by the rules of r50k_base and of
-cl100k_base."""
+How text is cut goes with the vocabulary's name in tiktoken, so the small one is encoded by the rules of r50k_base, of
+cl100k_base and of o200k_base."""
 import base64
 import json
 import pathlib
@@ -18,6 +18,10 @@ import tokenizer_json_documents as documents  # noqa: E402
 PATTERNS = {
     "r50k_base": r"'(?:[sdmt]|ll|ve|re)| ?\p{L}++| ?\p{N}++| ?[^\s\p{L}\p{N}]++|\s++$|\s+(?!\S)|\s",
     "cl100k_base": r"'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}++|\p{N}{1,3}+| ?[^\s\p{L}\p{N}]++[\r\n]*+|\s++$|\s*[\r\n]|\s+(?!\S)|\s",
+    "o200k_base": "|".join((
+        r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?",
+        r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*(?i:'s|'t|'re|'ve|'m|'ll|'d)?",
+        r"\p{N}{1,3}", r" ?[^\s\p{L}\p{N}]+[\r\n/]*", r"\s*[\r\n]+", r"\s+(?!\S)", r"\s+")),
 }
 KEPT, MORE = 1200, [b" \n", b"\n\n", b"  \n", b" \n  ", b"\n  ", b"123", b"12", b"'S", b"\t\t", b"...\n"]
 DOCUMENTS, A_HASH = 4000, 100
@@ -48,7 +52,8 @@ def main():
     for token in MORE:
         ranks.setdefault(token, len(ranks))
     (out / "small.tiktoken").write_bytes(tiktoken_file(ranks))
-    written = documents.WRITTEN + ["a \n  ", "a \n\n \n  ", "\n \n", "x\t\n\n  ", "word'S 1234  \r\n "]
+    written = documents.WRITTEN + ["a \n  ", "a \n\n \n  ", "\n \n", "x\t\n\n  ", "word'S 1234  \r\n ",
+                                 "HelloWorld's XMLHttp'RE !!/\n/x", "\u0301a \u0301 A\u0301B\u02b0c \u01c5x'D", "http://a/b//\n c"]
     goldens = {"tiktoken": tiktoken.__version__, "seed": documents.SEED, "documents": DOCUMENTS, "documents_per_hash": A_HASH,
                "written": written, "rules": {}}
     for name, pattern in PATTERNS.items():

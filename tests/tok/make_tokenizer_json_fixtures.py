@@ -23,6 +23,9 @@ HERE = pathlib.Path(__file__).resolve().parent
 DOCUMENTS, DOCUMENTS_PER_HASH = 20000, 500
 LLAMA3 = (r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+"
           r"|\s+(?!\S)|\s+")
+CAPITALS, SMALL, ENDING = r"[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]", r"[\p{Ll}\p{Lm}\p{Lo}\p{M}]", r"(?i:'s|'t|'re|'ve|'m|'ll|'d)?"
+O200K = (rf"[^\r\n\p{{L}}\p{{N}}]?{CAPITALS}*{SMALL}+{ENDING}|[^\r\n\p{{L}}\p{{N}}]?{CAPITALS}+{SMALL}*{ENDING}"
+         r"|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+")
 QWEN2 = LLAMA3.replace(r"\p{N}{1,3}", r"\p{N}")
 
 byte_level = pre_tokenizers.ByteLevel
@@ -52,6 +55,8 @@ FAMILIES = {
                   post=processors.ByteLevel(trim_offsets=False),
                   added=[special("<|endoftext|>"), special("<|im_start|>"), special("<|im_end|>"),
                          AddedToken("<tool_call>", normalized=False), AddedToken("</tool_call>", normalized=False)]),
+    "gpt_oss": dict(pre=pre_tokenizers.Sequence([split(O200K), byte_level(add_prefix_space=False, use_regex=False)]),
+                    ignore_merges=True, added=[special("<|startoftext|>"), special("<|endoftext|>"), special("<|channel|>")]),
     "smollm2": dict(pre=pre_tokenizers.Sequence([pre_tokenizers.Digits(individual_digits=True),
                                                  byte_level(add_prefix_space=False)]),
                     trained=["<|endoftext|>", "<|im_start|>", "<|im_end|>", "<repo_name>"]),

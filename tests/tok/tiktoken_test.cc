@@ -33,7 +33,10 @@ class TiktokenRuleTest : public ::testing::TestWithParam<const char*> {
  protected:
   static ByteLevelBpeTokenizer Make() {
     const std::string content = ReadFile(Fixture("tok/testdata/tiktoken/small.tiktoken"));
-    const CutRule rule = std::string(GetParam()) == "r50k_base" ? CutRule::kGpt2 : CutRule::kCl100k;
+    const std::string name = GetParam();
+    const CutRule rule = name == "r50k_base"     ? CutRule::kGpt2
+                         : name == "cl100k_base" ? CutRule::kCl100k
+                                                 : CutRule::kO200k;
     const TiktokenVocabulary vocabulary = {"small", rule, {{"<|endoftext|>", 1300}}};
     return {"tiktoken", content, ParseTiktoken(content, vocabulary, "small")};
   }
@@ -41,7 +44,7 @@ class TiktokenRuleTest : public ::testing::TestWithParam<const char*> {
   const json& golden_ = Goldens()["rules"][GetParam()];
 };
 
-INSTANTIATE_TEST_SUITE_P(Rules, TiktokenRuleTest, ::testing::Values("r50k_base", "cl100k_base"),
+INSTANTIATE_TEST_SUITE_P(Rules, TiktokenRuleTest, ::testing::Values("r50k_base", "cl100k_base", "o200k_base"),
                          [](const auto& info) { return std::string(info.param); });
 
 TEST_P(TiktokenRuleTest, GivesThePythonPackagesIdsForWrittenDocuments) {

@@ -31,7 +31,7 @@ def encode(pretokenize, model, texts):
         for text in texts:
             file.write(json.dumps({"text": text}) + "\n")
         file.flush()
-        done = subprocess.run([pretokenize, "--tokenizer", model, "--to", "jsonl", "--max-document", "1GiB", file.name],
+        done = subprocess.run([pretokenize, "--tokenizer", model, "--to", "jsonl", "--no-eos", "--max-document", "1GiB", file.name],
                               capture_output=True, check=True)
     return [json.loads(line)["ids"] for line in done.stdout.splitlines()]
 
@@ -56,10 +56,11 @@ def main():
     count = int(os.environ.get("TRAINWRIGHT_NIGHTLY_DOCUMENTS", "2000"))
     seed = int(os.environ.get("TRAINWRIGHT_TEST_SEED", "1"))
     data = os.environ.get("TRAINWRIGHT_TEST_DATA")
-    models = sorted(p for p in (HERE / "testdata/tokenizer_json").glob("*.json") if p.name != "goldens.json")
+    models = sorted(p for kind in ("tokenizer_json", "text_tokenizers") for p in (HERE / "testdata" / kind).glob("*.json")
+                    if p.name != "goldens.json")
     if data:
         models.append(pathlib.Path(data) / "tokenizers/gpt2.tokenizer.json")
-    assert len(models) >= 8
+    assert len(models) >= 24
     failed = False
     for model in models:
         compared = wrong = 0

@@ -1,0 +1,75 @@
+#include "lib/tok/json_tokenizer.h"
+
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "lib/base/error.h"
+#include "lib/tok/byte_level_bpe_tokenizer.h"
+#include "lib/tok/text_tokenizer.h"
+
+namespace trainwright {
+
+JsonTokenizer::JsonTokenizer(std::string kind, std::string content, TokenizerJson parsed)
+    : json_(std::move(parsed)) {
+  identity_.kind = std::move(kind);
+  identity_.sha256 = Sha256Of(AsBytes(content));
+  identity_.vocab_size = static_cast<uint32_t>(json_.tokens.size());
+  identity_.bos_id = json_.bos_id;
+  identity_.eos_id = json_.eos_id;
+  identity_.pad_id = json_.pad_id;
+  identity_.unk_id = json_.unk_id;
+  identity_.model = std::move(content);
+  for (const AddedToken& token : json_.added_tokens) {
+    const std::string& text = token.content;
+    if (token.special || LooksLikeMark(text))
+      special_tokens_.push_back({text, token.id, true, !token.special});
+  }
+  if (json_.added_tokens.empty()) {
+    for (uint32_t id = 0; id < json_.tokens.size(); ++id) {
+      if (json_.tokens[id].special) special_tokens_.push_back({json_.tokens[id].bytes, id, false});
+    }
+  }
+}
+
+void JsonTokenizer::TakeSpecialIds(std::string_view config, const std::string& name) {
+  const auto object = nlohmann::json::parse(config, nullptr, /*allow_exceptions=*/false);
+  if (!object.is_object()) throw Error(ErrorCode::kBadInput, name, "is not a JSON object");
+  const auto id_of = [&](const char* key) {
+    nlohmann::json token = object.value(key, nlohmann::json());
+    if (token.is_object()) token = token.value("content", nlohmann::json());
+    if (!token.is_string()) return kNoId;
+    for (const AddedToken& added : json_.added_tokens) {
+      if (added.content == token.get_ref<const std::string&>()) return added.id;
+    }
+    return kNoId;
+  };
+  identity_.bos_id = id_of("bos_token");
+  identity_.eos_id = id_of("eos_token");
+  identity_.pad_id = id_of("pad_token");
+  identity_.unk_id = id_of("unk_token");
+}
+
+bool JsonTokenizer::TakeSpecialIds(const TokenizerIdentity& recorded) {
+  for (const uint32_t id : {recorded.bos_id, recorded.eos_id, recorded.pad_id, recorded.unk_id}) {
+    if (id != kNoId && id >= identity_.vocab_size) return false;
+  }
+  identity_.bos_id = recorded.bos_id;
+  identity_.eos_id = recorded.eos_id;
+  identity_.pad_id = recorded.pad_id;
+  identity_.unk_id = recorded.unk_id;
+  return true;
+}
+
+void JsonTokenizer::CheckId(uint32_t id) const {
+  if (id < identity_.vocab_size) return;
+  throw Error(ErrorCode::kBadInput, "id " + std::to_string(id),
+              "is not in the vocabulary of " + std::to_string(identity_.vocab_size) + " ids");
+}
+
+std::unique_ptr<JsonTokenizer> MakeJsonTokenizer(std::string content, const std::string& name) {
+  TokenizerJson parsed = ParseTokenizerJson(content, name);
+  if (parsed.text) return std::make_unique<TextTokenizer>(std::move(content), std::move(parsed));
+  return std::make_unique<ByteLevelBpeTokenizer>("tokenizer_json", std::move(content), std::move(parsed));
+}
+
+}  // namespace trainwright

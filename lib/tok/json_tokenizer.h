@@ -1,0 +1,49 @@
+/// What tokenizers of tokenizer.json files have in common: who they are, and their special tokens.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "lib/tok/tokenizer.h"
+#include "lib/tok/tokenizer_json.h"
+
+namespace trainwright {
+
+class JsonTokenizer : public Tokenizer {
+ public:
+  /// The file says less than its neighbour tokenizer_config.json about which tokens begin and end a text.
+  /// Ids of tokens that are not in the vocabulary become kNoId.
+  /// \param config the text of tokenizer_config.json
+  /// \throws Error{kBadInput} when it is malformed
+  void TakeSpecialIds(std::string_view config, const std::string& name);
+  /// As recorded with a stream.
+  /// \returns false when one is not in the vocabulary
+  bool TakeSpecialIds(const TokenizerIdentity& recorded);
+
+  /// Special tokens, and other added tokens that are written like special tokens: "<tool_call>".
+  const std::vector<SpecialToken>& special_tokens() const override { return special_tokens_; }
+  const TokenizerIdentity& identity() const override { return identity_; }
+
+ protected:
+  /// \param kind of the identity
+  /// \param content the bytes of the file that `parsed` was read from
+  JsonTokenizer(std::string kind, std::string content, TokenizerJson parsed);
+
+  const TokenizerJson& json() const { return json_; }
+  /// \throws Error{kBadInput} unless `id` is in the vocabulary
+  void CheckId(uint32_t id) const;
+
+ private:
+  TokenizerIdentity identity_;
+  TokenizerJson json_;
+  std::vector<SpecialToken> special_tokens_;
+};
+
+/// \param content the bytes of a tokenizer.json file
+/// \param name for messages
+/// \throws Error{kBadInput} as ParseTokenizerJson
+std::unique_ptr<JsonTokenizer> MakeJsonTokenizer(std::string content, const std::string& name);
+
+}  // namespace trainwright

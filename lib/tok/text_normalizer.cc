@@ -1,0 +1,304 @@
+#include "lib/tok/text_normalizer.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "lib/tok/text_classes.h"
+#include "lib/tok/utf8.h"
+
+namespace trainwright {
+namespace {
+
+constexpr uint8_t kOther = 0xFF;
+constexpr size_t kLongestGraphemeBytes = 5;  // that Precompiled takes as a whole
+
+bool IsAscii(char byte) {
+  return static_cast<uint8_t>(byte) < 0x80;
+}
+
+bool IsSpace(uint32_t code_point) {
+  return (CharacterClasses()[code_point] & kSpace) != 0;
+}
+
+bool Has(uint32_t code_point, uint8_t classes) {
+  return (TextClasses()[code_point] & classes) != 0;
+}
+
+/// Calls `visit(code_point, bytes)` for each character.
+template <typename Visit>
+void ForEachCharacter(std::string_view text, Visit&& visit) {
+  while (!text.empty()) {
+    const Utf8Character character = DecodeUtf8(text);
+    visit(character.code_point, text.substr(0, character.size_bytes));
+    text.remove_prefix(character.size_bytes);
+  }
+}
+
+/// The characters that `becomes` gives none for, with -1, are taken out.
+/// \returns whether the first one stays
+template <typename Becomes>
+bool MapCharacters(std::string_view text, std::string* out, Becomes&& becomes) {
+  bool first_stays = true;
+  ForEachCharacter(text, [&](uint32_t code_point, std::string_view bytes) {
+    const int64_t to = becomes(code_point);
+    if (to == code_point) {
+      out->append(bytes);
+    } else if (to >= 0) {
+      AppendUtf8(static_cast<uint32_t>(to), out);
+    } else if (bytes.data() == text.data()) {
+      first_stays = false;
+    }
+  });
+  return first_stays;
+}
+
+int64_t NmtOf(uint32_t c) {
+  if ((c >= 0x1 && c <= 0x8) || c == 0xB || (c >= 0xE && c <= 0x1F) || c == 0x7F || c == 0x8F || c == 0x9F)
+    return -1;
+  const bool space = c == 0x9 || c == 0xA || c == 0xC || c == 0xD || c == 0x1680 ||
+                     (c >= 0x200B && c <= 0x200F) || c == 0x2028 || c == 0x2029 || c == 0x2581 ||
+                     c == 0xFEFF || c == 0xFFFD;
+  return space ? ' ' : c;
+}
+
+void Lower(std::string_view text, std::string* out) {
+  ForEachCharacter(text, [&](uint32_t code_point, std::string_view) { AppendLowercase(code_point, out); });
+}
+
+bool Strip(bool left, bool right, std::string_view text, std::string* out) {
+  size_t begin = 0;
+  while (left && begin < text.size()) {
+    const Utf8Character character = DecodeUtf8(text.substr(begin));
+    if (!IsSpace(character.code_point)) break;
+    begin += character.size_bytes;
+  }
+  text.remove_prefix(begin);
+  while (right && !text.empty()) {
+    const Utf8Character character = LastCharacter(text);
+    if (!IsSpace(character.code_point)) break;
+    text.remove_suffix(character.size_bytes);
+  }
+  out->append(text);
+  return begin == 0;
+}
+
+/// \returns whether what comes first stands for the first character, where the match `match` was there
+bool KeepsFirst(std::string_view match, std::string_view content) {
+  return !content.empty() && DecodeUtf8(match).size_bytes == match.size();
+}
+
+bool Replace(const NormalizerStep& step, std::string_view text, std::string* out) {
+  bool keeps_first = true;
+  for (size_t at = 0;;) {
+    const size_t found = text.find(step.pattern, at);
+    if (found == 0) keeps_first = KeepsFirst(step.pattern, step.content);
+    out->append(text.substr(at, found - at));
+    if (found == std::string_view::npos) return keeps_first;
+    out->append(step.content);
+    at = found + step.pattern.size();
+  }
+}
+
+bool ReplaceRuns(const NormalizerStep& step, std::string_view text, std::string* out) {
+  bool keeps_first = true;
+  for (size_t at = 0; at < text.size();) {
+    size_t end = at, count = 0;
+    while (end < text.size()) {
+      const Utf8Character character = DecodeUtf8(text.substr(end));
+      if (step.any_white_space ? !IsSpace(character.code_point) : character.code_point != ' ') break;
+      end += character.size_bytes;
+      ++count;
+    }
+    if (count > 0 && count >= step.shortest_run) {
+      if (at == 0) keeps_first = KeepsFirst(text.substr(0, end), step.content);
+      out->append(step.content);
+      at = end;
+      continue;
+    }
+    if (count == 0) end += DecodeUtf8(text.substr(end)).size_bytes;
+    out->append(text.substr(at, end - at));
+    at = end;
+  }
+  return keeps_first;
+}
+
+/// The end of the grapheme at `begin`, of those of up to kLongestGraphemeBytes bytes; else some end beyond.
+/// What joins Hangul, emoji, flags and Indic conjuncts makes longer ones only.
+/// \source Unicode Standard Annex #29, rules GB3 to GB9b
+size_t GraphemeEnd(std::string_view text, size_t begin) {
+  const Utf8Character first = DecodeUtf8(text.substr(begin));
+  size_t end = begin + first.size_bytes;
+  if (first.code_point == '\r' && end < text.size() && text[end] == '\n') return end + 1;
+  if (Has(first.code_point, kStandsAlone)) return end;
+  bool prepends = Has(first.code_point, kPrepends);
+  while (end < text.size() && end - begin <= kLongestGraphemeBytes) {
+    const Utf8Character next = DecodeUtf8(text.substr(end));
+    if (!Has(next.code_point, kExtends) && (!prepends || Has(next.code_point, kStandsAlone))) break;
+    prepends = Has(next.code_point, kPrepends);
+    end += next.size_bytes;
+  }
+  return end;
+}
+
+void ReplaceByMap(const CharacterMap& map, const std::vector<uint8_t>& ascii, std::string_view text,
+                  std::string* out) {
+  for (size_t at = 0; at < text.size();) {
+    if (IsAscii(text[at])) {
+      const size_t old_size = out->size();
+      size_t end = at;
+      for (; end < text.size() && IsAscii(text[end]); ++end) {
+        const uint8_t becomes = ascii[static_cast<uint8_t>(text[end])];
+        const bool joins = end + 1 < text.size() && !IsAscii(text[end + 1]);
+        if (becomes == kOther || joins) break;
+        out->push_back(static_cast<char>(becomes));
+      }
+      at = end;
+      if (out->size() > old_size) continue;
+    }
+    const size_t end = GraphemeEnd(text, at);
+    const std::string_view grapheme = text.substr(at, end - at);
+    at = end;
+    if (grapheme.size() <= kLongestGraphemeBytes) {
+      if (const auto match = map.FindShortest(grapheme); match.size_bytes > 0) {
+        out->append(match.replacement);
+        continue;
+      }
+    }
+    ForEachCharacter(grapheme, [&](uint32_t, std::string_view character) {
+      const auto match = map.FindShortest(character);
+      out->append(match.size_bytes > 0 ? match.replacement : character);
+    });
+  }
+}
+
+bool NormalizeBert(const NormalizerStep& step, std::string_view text, std::string* out) {
+  std::string current(text), next;
+  bool keeps_first = true;
+  const auto take = [&] {
+    current.swap(next);
+    next.clear();
+  };
+  if (step.clean_text) {
+    keeps_first = MapCharacters(current, &next, [](uint32_t c) -> int64_t {
+      if (Has(c, kControlCharacter)) return -1;
+      return IsSpace(c) ? ' ' : c;
+    });
+    take();
+  }
+  if (step.space_chinese) {
+    ForEachCharacter(current, [&](uint32_t c, std::string_view bytes) {
+      const bool chinese = Has(c, kChinese);
+      if (chinese) next.push_back(' ');
+      next.append(bytes);
+      if (chinese) next.push_back(' ');
+    });
+    take();
+  }
+  if (step.strip_accents) {
+    Normalize(NormalForm::kNfd, current, &next);
+    take();
+    const bool stays = MapCharacters(
+        current, &next, [](uint32_t c) -> int64_t { return Has(c, kNonspacingMark) ? -1 : int64_t{c}; });
+    keeps_first = keeps_first && stays;
+    take();
+  }
+  if (step.lowercase) {
+    Lower(current, &next);
+    take();
+  }
+  out->append(current);
+  return keeps_first;
+}
+
+std::vector<uint8_t> AsciiOf(const CharacterMap& map) {
+  std::vector<uint8_t> ascii(128, kOther);
+  for (uint32_t c = 1; c < 128; ++c) {
+    if (c == '\r') continue;
+    const char character = static_cast<char>(c);
+    const auto match = map.FindShortest(std::string_view(&character, 1));
+    if (match.size_bytes == 0) {
+      ascii[c] = static_cast<uint8_t>(c);
+    } else if (match.replacement.size() == 1 && IsAscii(match.replacement[0])) {
+      ascii[c] = static_cast<uint8_t>(match.replacement[0]);
+    }
+  }
+  return ascii;
+}
+
+}  // namespace
+
+TextNormalizer::TextNormalizer(std::vector<NormalizerStep> steps) {
+  for (NormalizerStep& step : steps) {
+    std::vector<uint8_t> ascii;
+    if (step.map != nullptr) ascii = AsciiOf(*step.map);
+    steps_.push_back({std::move(step), std::move(ascii)});
+  }
+}
+
+bool TextNormalizer::strips_left() const {
+  return std::any_of(steps_.begin(), steps_.end(), [](const Step& step) {
+    return step.left || step.kind == NormalizerStep::Kind::kTrimSpaces;
+  });
+}
+
+bool TextNormalizer::Apply(const Step& step, std::string_view text, bool prepend, std::string* out) {
+  using Kind = NormalizerStep::Kind;
+  switch (step.kind) {
+    case Kind::kForm:
+      trainwright::Normalize(step.form, text, out);
+      return true;
+    case Kind::kLowercase:
+      Lower(text, out);
+      return true;
+    case Kind::kStripAccents:
+      return MapCharacters(text, out, [](uint32_t c) -> int64_t { return Has(c, kMark) ? -1 : int64_t{c}; });
+    case Kind::kStrip:
+      return Strip(step.left, step.right, text, out);
+    case Kind::kNmt:
+      return MapCharacters(text, out, NmtOf);
+    case Kind::kReplace:
+      return Replace(step, text, out);
+    case Kind::kReplaceRuns:
+      return ReplaceRuns(step, text, out);
+    case Kind::kReplaceStart: {
+      const bool there = text.starts_with(step.pattern);
+      if (there) out->append(step.content);
+      out->append(text.substr(there ? step.pattern.size() : 0));
+      return !there || KeepsFirst(step.pattern, step.content);
+    }
+    case Kind::kTrimSpaces: {
+      const size_t begin = std::min(text.find_first_not_of(' '), text.size());
+      out->append(text.substr(begin, text.find_last_not_of(' ') + 1 - begin));
+      return begin == 0;
+    }
+    case Kind::kPrepend:
+      if (prepend && !text.empty()) out->append(step.content);
+      out->append(text);
+      return true;
+    case Kind::kPrecompiled:
+      ReplaceByMap(*step.map, step.ascii, text, out);
+      return true;
+    case Kind::kBert:
+      return NormalizeBert(step, text, out);
+  }
+  return true;
+}
+
+bool TextNormalizer::Normalize(std::string_view text, bool prepend, std::string* out) const {
+  if (steps_.empty()) {
+    out->assign(text);
+    return true;
+  }
+  bool keeps_first = true;
+  std::string before;
+  for (const Step& step : steps_) {
+    const bool is_first = &step == steps_.data();
+    if (!is_first) out->swap(before);
+    out->clear();
+    const bool keeps = Apply(step, is_first ? text : std::string_view(before), prepend, out);
+    keeps_first = keeps_first && keeps;
+  }
+  return keeps_first;
+}
+
+}  // namespace trainwright
