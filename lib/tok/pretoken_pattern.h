@@ -1,10 +1,10 @@
 /// The regular expressions that byte-level BPE tokenizers cut texts by, matched as they are written: by
 /// backtracking, a character at a time. Slow; what pretokens.h does fast is checked against it.
 ///
-/// Understood are characters, \p{..} of L, of N and of the two lists of o200k, \s, \S, \r, \n, brackets of those, groups (?:..) and
-/// (?i:..), negative lookahead (?!..), $ for the end of the text, alternatives, and the quantifiers ?, *, +,
-/// {1,3} of characters, possessive
-/// (++) or not, and ? of groups. Immutable after construction and thread-safe.
+/// Understood are characters, \p{..} of L, of N and of the two lists of o200k, \s, \S, \r, \n, brackets of
+/// those, groups (?:..) and (?i:..), negative lookahead (?!..), $ for the end of the text, alternatives, and
+/// the quantifiers ?, *, +, {1,3} of characters, possessive (++) or not, and ? of groups. Immutable after
+/// construction and thread-safe.
 #pragma once
 
 #include <cstdint>

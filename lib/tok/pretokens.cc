@@ -143,7 +143,8 @@ class Scanner {
     return capitals > begin ? RunEnd(capitals, kSmall) : 0;
   }
 
-  /// Capitals* small+, which gives capitals back until one that is small, too, comes next; 0 when there is no match.
+  /// Capitals* small+, which gives capitals back until one that is small, too, comes next; 0 when there is no
+  /// match.
   size_t MixedEnd(size_t begin) const {
     size_t at = begin, small_end = 0;
     Step step = At(at);

@@ -44,6 +44,7 @@ struct TextPipeline {
   };
 
   std::vector<NormalizerStep> normalizer;
+  bool expands = false;  ///< normalization may make several characters of one
   /// ' ' and U+2581 are the same where the text is cut: Replace, last of the normalizers, or Metaspace makes
   /// one of the other.
   bool folds_spaces = false;

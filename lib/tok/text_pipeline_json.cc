@@ -57,6 +57,7 @@ class Reader {
   TextPipeline Read() {
     ReadNormalizer();
     ReadPreTokenizer();
+    FoldSpaces();
     ReadDecoder();
     ReadModel();
     return std::move(pipeline_);
@@ -69,23 +70,27 @@ class Reader {
     for (const Element step : values_.Steps(*normalizer, "normalizers", "normalizer")) {
       pipeline_.normalizer.push_back(ReadNormalizerStep(step));
     }
-    FoldSpaces();
   }
 
-  /// Leaves Replace of ' ' by U+2581 to where the text is cut, where nothing behind it sees the difference.
-  void FoldSpaces() {
+  /// The place after Replace of ' ' by U+2581, where no step after it sees the difference; else 0.
+  size_t PlaceAfterFold() const {
     using Kind = NormalizerStep::Kind;
-    std::vector<NormalizerStep>& steps = pipeline_.normalizer;
-    const auto is_fold = [](const NormalizerStep& step) {
-      return step.kind == Kind::kReplace && step.pattern == " " && step.content == kSpaceMark;
-    };
+    const std::vector<NormalizerStep>& steps = pipeline_.normalizer;
     size_t place = steps.size();
     while (place > 0 && steps[place - 1].kind == Kind::kPrepend &&
            steps[place - 1].content.find(' ') == std::string::npos) {
       --place;
     }
-    if (place == 0 || !is_fold(steps[place - 1])) return;
-    steps.erase(steps.begin() + static_cast<ptrdiff_t>(place) - 1);
+    if (place == 0) return 0;
+    const NormalizerStep& last = steps[place - 1];
+    return last.kind == Kind::kReplace && last.pattern == " " && last.content == kSpaceMark ? place : 0;
+  }
+
+  /// Leaves that step to where the text is cut, unless it is cut at white space, which U+2581 is not.
+  void FoldSpaces() {
+    const size_t place = PlaceAfterFold();
+    if (place == 0 || pipeline_.cut_at_white_space) return;
+    pipeline_.normalizer.erase(pipeline_.normalizer.begin() + static_cast<ptrdiff_t>(place) - 1);
     pipeline_.folds_spaces = pipeline_.folds_by_normalizer = true;
   }
 
@@ -204,7 +209,7 @@ class Reader {
       values_.RefuseUnsupported(
           "the pre-tokenizer Metaspace with prepend_scheme first after WhitespaceSplit");
     }
-    if (pipeline_.prepend == TextPipeline::Prepend::kFirst && MayLosePartOfFirst()) {
+    if (MayLosePartOfFirst() && pipeline_.prepend == TextPipeline::Prepend::kFirst) {
       values_.RefuseUnsupported(
           "the pre-tokenizer Metaspace with prepend_scheme first after a normalizer that may take out part "
           "of what "
@@ -213,10 +218,10 @@ class Reader {
   }
 
   /// Of what the first character becomes, the library takes any rest for the beginning of the text;
-  /// text_normalizer.h only all.
-  bool MayLosePartOfFirst() const {
+  /// text_normalizer.h only all. Notes whether steps expand characters.
+  bool MayLosePartOfFirst() {
     using Kind = NormalizerStep::Kind;
-    bool expanded = false;
+    bool& expanded = pipeline_.expands;
     for (const NormalizerStep& step : pipeline_.normalizer) {
       const bool removes =
           step.kind == Kind::kStripAccents || step.kind == Kind::kNmt || step.kind == Kind::kBert ||
@@ -258,8 +263,8 @@ class Reader {
     const Element pattern = values_.Required(step, "pattern", "pre_tokenizer.Split");
     const auto text = pattern.is_object() ? values_.Member(pattern, "String") : std::nullopt;
     const bool finds_none = text && text->is_string() &&
-                            values_.TextOf(*text, "pre_tokenizer.Split") == " " &&
-                            pipeline_.folds_by_normalizer && !values_.FlagOf(step, "invert", false, "Split");
+                            values_.TextOf(*text, "pre_tokenizer.Split") == " " && PlaceAfterFold() != 0 &&
+                            !values_.FlagOf(step, "invert", false, "Split");
     if (!finds_none) values_.RefuseUnsupported("the pre-tokenizer Split");
   }
 

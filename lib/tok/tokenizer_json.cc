@@ -352,6 +352,12 @@ class Reader : private TokenizerJsonValues {
   std::string NormalizeAdded(AddedToken* token, const std::string& place) const {
     if (!token->normalized) return token->content;
     normalizer_.Normalize(token->content, /*prepend=*/true, &token->pattern);
+    // Where it ends among what the first character became, the library takes the rest for the beginning of
+    // the text.
+    if (json_.text->expands && json_.text->prepend == TextPipeline::Prepend::kFirst) {
+      RefuseUnsupported(
+          "a normalized added token before the pre-tokenizer Metaspace with prepend_scheme first");
+    }
     if (token->pattern.empty()) Refuse("has an added token of which nothing is left, normalized", place);
     if (!json_.text->folds_by_normalizer) return token->pattern;
     if (token->left_strip || token->right_strip) {

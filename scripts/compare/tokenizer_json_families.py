@@ -149,7 +149,7 @@ def ours(program, model, texts):
         documents, ids = pathlib.Path(folder) / "documents", pathlib.Path(folder) / "ids"
         documents.write_bytes(b"".join(text.encode() + b"\0" for text in texts))
         done = subprocess.run([program, model, documents, "2", "--ids", ids], capture_output=True, check=True, text=True)
-        seconds = json.loads(done.stdout)["cpu_s"] if "cpu_s" in json.loads(done.stdout) else json.loads(done.stdout)["seconds"]
+        seconds = json.loads(done.stdout)["cpu_s"]
         numbers = struct.unpack(f"<{ids.stat().st_size // 4}I", ids.read_bytes())
     lists, current = [], []
     for number in numbers:

@@ -197,6 +197,16 @@ TEST(TextTokenizerTest, ScoresAreReadWithTheLibrarysTwoRoundings) {
   EXPECT_EQ(Encode(*MakeJsonTokenizer(file, "x"), "ab"), (std::vector<uint32_t>{1, 2}));
 }
 
+// To WhitespaceSplit the U+2581 that Replace makes of a space is none.
+TEST(TextTokenizerTest, SpacesThatAreReplacedBeforeWhiteSpaceIsCutAtStay) {
+  json file = json::parse(ReadFile(FamilyPath("llama2")));
+  file["pre_tokenizer"] = {{"type", "WhitespaceSplit"}};
+  const auto cut = MakeJsonTokenizer(file.dump(), "x"), whole = Family("llama2");
+  EXPECT_EQ(Encode(*cut, "all of the king "), Encode(*whole, "all of the king "));
+  EXPECT_NE(Encode(*cut, "a\nb"), Encode(*whole, "a\nb"));
+  EXPECT_EQ(Encode(*cut->MakeReference(), " a b"), Encode(*cut, " a b"));
+}
+
 TEST(TextTokenizerTest, PostProcessorsSayWhichTokensBeginAndEndATextAndNamesDoElse) {
   const struct {
     const char* family;
