@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "lib/base/error.h"
 #include "lib/base/log.h"
 #include "lib/checkpoint/run_status.h"
 #include "lib/device/determinism.h"
@@ -17,6 +18,7 @@
 #include "lib/run/html_report.h"
 #include "lib/run/settings_check.h"
 #include "lib/train/average_job.h"
+#include "lib/spec/own_options.h"
 #include "lib/train/merge_job.h"
 #include "lib/train/restarted_run.h"
 #include "lib/train/train_job.h"
@@ -67,6 +69,15 @@ std::optional<int> RunInstead(const TrainSettings& settings, ToolRun* run) {
   return std::nullopt;
 }
 
+/// \throws Error{kUsage} on values that the own options of the optimizer asked for cannot have
+void CheckOptimizerOptions(const TrainSettings& settings) {
+  if (settings.optimizer.empty() || settings.optimizer_options.empty()) return;
+  const OptimizerDescription description = BuiltInOptimizers().Find(settings.optimizer).description;
+  if (description.own.empty()) return;
+  WithDescribed(ParseOwnOptions(settings.optimizer_options, "--optimizer-option"), description.own,
+                ErrorCode::kUsage, "--optimizer " + description.name);
+}
+
 /// Trains, as the processes that there are.
 /// \returns the exit status
 int Train(const std::vector<std::string>& argv, TrainSettings settings, ToolRun* run) {
@@ -93,6 +104,7 @@ int Train(const std::vector<std::string>& argv, TrainSettings settings, ToolRun*
   };
   request.check = [&](int64_t ranks) {
     CheckTrainSettings(settings);
+    CheckOptimizerOptions(settings);
     CheckRanks(settings, ranks);
     for (const OptionValue& train_batch_size : run->file_values) {
       notice = TakeTrainBatchSize(train_batch_size, ranks, &run->options, &settings);

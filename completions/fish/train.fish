@@ -78,7 +78,7 @@ complete -c train -l decay-steps -x -d 'Last steps of the run in which wsd decay
 complete -c train -l min-lr-ratio -x -d 'Learning rate at the last step over the peak (default: 0.1; wsd: 0)'
 complete -c train -l replan-schedule -d 'With --resume and a greater length, let the steps to come follow the schedule of the longer run'
 complete -c train -l cycle-momentum -d 'With one-cycle, move beta1 from 0.95 to 0.85 and back, against the learning rate'
-complete -c train -l optimizer -x -a 'adamw sgd lion muon adamw8bit' -d 'optimizer, see OPTIMIZERS (default: adamw)'
+complete -c train -l optimizer -x -a 'adamw sgd lion muon adamw8bit' -d 'What updates the weights, see OPTIMIZERS (default: adamw)'
 complete -c train -l optimizer-option -x -d 'An option that only the optimizer has, see OPTIMIZERS'
 complete -c train -l beta1 -x -d 'Decay of the first moment, or of a momentum (default: 0.9)'
 complete -c train -l beta2 -x -d 'Decay of the second moment, or of lions momentum (default: 0.95; lion: 0.99)'
