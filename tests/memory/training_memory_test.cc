@@ -356,5 +356,25 @@ INSTANTIATE_TEST_SUITE_P(
                                             .checkpointing = ActivationCheckpointing::kSelective})),
     NameOfHeldMemoryCase);
 
+INSTANTIATE_TEST_SUITE_P(
+    Dora, HeldMemoryTest,
+    testing::Combine(
+        testing::Values(TinyModel(), test::SmallGpt2(), test::SmallNeox(/*parallel=*/true), WholeTen()),
+        testing::Values(Levers{.tuning = {.lora = LoraOptions{.rank = 2, .alpha = 4, .dora = true}},
+                               .offload = {.activations = true, .gradients = true}},
+                        Levers{.tuning = {.lora = LoraOptions{.rank = 2, .alpha = 4, .dora = true},
+                                          .frozen_format = WeightFormat::kNf4},
+                               .checkpointing = ActivationCheckpointing::kSelective})),
+    NameOfHeldMemoryCase);
+
+INSTANTIATE_TEST_SUITE_P(
+    ModulesTrainedWhole, HeldMemoryTest,
+    testing::Combine(
+        testing::Values(TinyModel(), test::SmallQwen2(), WholeTen()),
+        testing::Values(Levers{
+            .tuning = {.lora = LoraOptions{.rank = 2, .alpha = 4, .saved_modules = "embed_tokens,norm"}},
+            .offload = {.activations = true, .gradients = true}})),
+    NameOfHeldMemoryCase);
+
 }  // namespace
 }  // namespace trainwright
