@@ -46,13 +46,13 @@ struct TrainSettings {
   // What of it is trained. Without `lora` and `adapter`: everything.
   std::optional<int64_t> lora;  ///< rank of low-rank adapters
   std::optional<double> lora_alpha, lora_dropout;
-  std::string lora_targets;       ///< as in LoraOptions; empty: all-linear
-  bool rslora = false;            ///< adapters are scaled by alpha over the rank's root
-  bool dora = false;              ///< outputs with an adapter have a magnitude that is trained
-  std::string lora_save_modules;  ///< as ChooseSavedModules takes them; empty: none
-  std::string quant;              ///< "nf4" or "none": of the frozen matrices; empty: none
-  std::string adapter;            ///< a folder in peft's layout to continue with; empty: none
-  bool allow_other_base = false;  ///< than the one that `adapter` or `merge` was trained on
+  std::string lora_targets;                ///< as in LoraOptions; empty: all-linear
+  bool rslora = false;                     ///< adapters are scaled by alpha over the rank's root
+  bool dora = false;                       ///< outputs with an adapter have a magnitude that is trained
+  std::string lora_save_modules;           ///< as ChooseSavedModules takes them; empty: none
+  std::string quant;                       ///< "nf4" or "none": of the frozen matrices; empty: none
+  std::string adapter;                     ///< a folder in peft's layout to continue with; empty: none
+  bool allow_other_base = false;           ///< than the one that `adapter` or `merge` was trained on
   std::string freeze, lr_scale, no_decay;  ///< as in ParameterRules; empty: nothing said
   std::string merge;  ///< an adapter that is merged into its base, and nothing else; empty: none
   std::vector<std::string> average;  ///< models whose mean is written, and nothing else; empty: none
