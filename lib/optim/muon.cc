@@ -13,6 +13,7 @@
 #include <memory>
 #include <set>
 #include <tuple>
+#include <utility>
 
 #include "lib/base/error.h"
 #include "lib/nn/linear/lora.h"
