@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
 """The two sides of lora.sh.
 
-usage: lora.py side-by-side --scratch DIR [--rank R] [--adapter-flags FLAGS] [--steps N] [--rounds N] [--runs LIST] [OUT.md]
+usage: lora.py side-by-side --scratch DIR [--rank R] [--adapter-flags=FLAGS] [--steps N] [--rounds N] [--runs LIST] [OUT.md]
        lora.py base DIR
        lora.py peft --base DIR --adapter DIR --plan PLAN.json --train CHUNKS.jsonl --steps N [--nf4]
 
-side-by-side trains with both and prints the table, with --adapter-flags adapters of another kind, such as "--dora"; base makes the model; peft trains one adapter with peft and prints a JSON
-object of its losses and times. With --nf4 the base's linear layers hold what bitsandbytes makes of them by nf4 with
-double quantisation, read back: the maths of QLoRA without its kernels, which a CPU lacks.
+side-by-side trains with both and prints the table, with --adapter-flags adapters of another kind, such as "--dora";
+base makes the model; peft trains one adapter with peft and prints a JSON object of its losses and times. With --nf4
+the base's linear layers hold what bitsandbytes makes of them by nf4 with double quantisation, read back: the maths of
+QLoRA without its kernels, which a CPU lacks.
 """
 import argparse
 import datetime
@@ -167,7 +168,7 @@ def side_by_side(options):
     report = "\n".join([
         f"# Adapters beside peft, {datetime.date.today()}", "",
         f"`scripts/compare/lora.sh --rank {options.rank} " +
-        (f"--adapter-flags '{options.adapter_flags}' " if options.adapter_flags else "") +
+        (f"--adapter-flags='{options.adapter_flags}' " if options.adapter_flags else "") +
         f"--steps {options.steps} --rounds {options.rounds} --runs {options.runs}`; {versions}; {os.cpu_count()} threads.",
         f"Rank {options.rank} beside all linear layers: {trained:,} trained parameters; a step is 4 samples of 512 tokens.",
         "Both sides have the same base, first adapter, tokens, order, optimizer and schedule; rounds alternate. Tokens per",

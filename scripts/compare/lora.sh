@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # Trains the same adapters with `train` and with peft, plain and on NF4 weights: losses, time of a step, memory.
 #
-# usage: scripts/compare/lora.sh [--rank R] [--adapter-flags FLAGS] [--steps N] [--rounds N] [--runs LIST] [OUT.md]
+# usage: scripts/compare/lora.sh [--rank R] [--adapter-flags=FLAGS] [--steps N] [--rounds N] [--runs LIST] [OUT.md]
 #
 #   --rank R     of the adapters, beside all linear layers (default: 16)
-#   --adapter-flags FLAGS  of train, for adapters of another kind: "--dora", "--rslora --lora-save-modules lm_head"
+#   --adapter-flags=FLAGS  of train, for adapters of another kind: "--dora", "--rslora --lora-save-modules lm_head"
 #   --steps N    optimizer steps of a run, of which the first two are not timed (default: 12)
 #   --rounds N   runs of each side, one side after the other in turn (default: 2)
 #   --runs LIST  of fp32,bf16,fp32-nf4,bf16-nf4 (default: all)
