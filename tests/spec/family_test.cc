@@ -10,8 +10,8 @@
 #include "lib/spec/built_in_families.h"
 #include "lib/spec/config_json.h"
 #include "lib/spec/lora_targets.h"
-#include "lib/spec/saved_modules.h"
 #include "lib/spec/model_flops.h"
+#include "lib/spec/saved_modules.h"
 #include "tests/spec/toy_recurrent_family.h"
 #include "tests/support/support.h"
 
