@@ -8,6 +8,7 @@
 #include "lib/model/embedding_projection.h"
 #include "lib/nn/scan/diagonal_scan.h"
 #include "lib/spec/family.h"
+#include "lib/spec/saved_modules.h"
 
 namespace trainwright {
 namespace {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "lib/spec/adapter_flops.h"
+#include "lib/spec/saved_modules.h"
 #include "lib/spec/ten_family.h"
 
 namespace trainwright {

@@ -1,6 +1,7 @@
 #include "lib/spec/transformer_family.h"
 
 #include "lib/spec/adapter_flops.h"
+#include "lib/spec/saved_modules.h"
 
 namespace trainwright {
 namespace {

@@ -76,6 +76,19 @@ INSTANTIATE_TEST_SUITE_P(Precisions, UpdateGraphPrecisionTest,
                          testing::Values(Precision::kFp32, Precision::kBf16, Precision::kFp16),
                          [](const auto& info) { return PrecisionName(info.param); });
 
+// The scales follow from the values that an update leaves, and the next passes read them.
+TEST_F(UpdateGraphTest, MagnitudesOfAdaptersAreScaledByTheNormsThatTheUpdateInAGraphLeaves) {
+  for (const WeightFormat format : {WeightFormat::kPlain, WeightFormat::kNf4}) {
+    TrainPlan plan = test::TinyPlan(Precision::kBf16);
+    plan.tuning = {.lora = LoraOptions{.rank = 2, .alpha = 4, .dora = true}, .frozen_format = format};
+    DeviceRun &graph = Repeating(plan), &kernels = Run(plan);
+    Step(graph);
+    Step(kernels);
+    EXPECT_TRUE(graph.Weights().equal(kernels.Weights()));
+    EXPECT_EQ(CountsOf(graph).launched, kSteps - 1);
+  }
+}
+
 TEST_F(UpdateGraphTest, AStepIsALaunchForEachMicroBatchOneForTheUpdateAndAFewKernelsWhateverTheDepth) {
   for (const int64_t layers : {2, 5}) {
     ModelConfig model = test::TinyModel();

@@ -11,6 +11,7 @@
 #include "lib/spec/config_json.h"
 #include "lib/spec/lora_targets.h"
 #include "lib/spec/model_flops.h"
+#include "lib/spec/saved_modules.h"
 #include "tests/spec/toy_recurrent_family.h"
 #include "tests/support/support.h"
 
