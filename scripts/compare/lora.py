@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """The two sides of lora.sh.
 
-usage: lora.py side-by-side --scratch DIR [--rank R] [--adapter-flags FLAGS] [--steps N] [--rounds N] [--cpus LIST] [--threads LIST]
+usage: lora.py side-by-side --scratch DIR [--rank R] [--adapter-flags=FLAGS] [--steps N] [--rounds N] [--cpus LIST] [--threads LIST]
                             [--runs LIST] [--modes LIST] OUT
        lora.py base DIR
        lora.py peft --base DIR --adapter DIR --plan PLAN.json --train CHUNKS.jsonl [--nf4] [--compile MODE] [--threads N]

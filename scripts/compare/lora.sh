@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
 # Trains the same adapters with `train` and with peft, plain and on NF4 weights: losses, time of a step, memory.
 #
-# usage: scripts/compare/lora.sh [--rank R] [--adapter-flags FLAGS] [--steps N] [--rounds N] [--cpus LIST]
+# usage: scripts/compare/lora.sh [--rank R] [--adapter-flags=FLAGS] [--steps N] [--rounds N] [--cpus LIST]
 #                                [--threads LIST] [--runs LIST] [--modes LIST] OUT
 #
 #   --rank R        of the adapters, beside all linear layers (default: 16)
-#   --adapter-flags FLAGS  of train, for adapters of another kind: "--dora", "--rslora --lora-save-modules lm_head"
+#   --adapter-flags=FLAGS  of train, for adapters of another kind: "--dora", "--rslora --lora-save-modules lm_head"
 #   --steps N       optimizer steps a round, beside two that are not timed (default: 5)
 #   --rounds N      interleaved repetitions of each side (default: 5, the fewest of which anything is established)
 #   --cpus LIST     processors to be pinned to (default: those with the least to do)
