@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 #include <optional>
+#include <utility>
 
 #include "lib/base/signals.h"
 #include "lib/tok/sentencepiece_model.h"

@@ -4,8 +4,10 @@
 #include <cmath>
 #include <memory>
 #include <optional>
+#include <string_view>
 #include <unordered_map>
 #include <utility>
+#include <vector>
 
 #include "lib/base/base64.h"
 #include "lib/tok/sentencepiece_model.h"
