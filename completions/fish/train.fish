@@ -48,7 +48,7 @@ complete -c train -l lora-save-modules -x -d 'Modules beside the layers that are
 complete -c train -l quant -x -a 'none nf4' -d 'Keep the frozen matrices beside adapters in 4 bits: nf4 with double quantisation (default: none)'
 complete -c train -l adapter -x -a '(__fish_complete_directories)' -d 'Continue training this adapter in pefts layout, with a new optimizer'
 complete -c train -l merge -x -a '(__fish_complete_directories)' -d 'Instead of training, add this adapter to the weights of its base (--init, or the folder that its adapter_config.json names) and write the sum as a model folder to --out'
-complete -c train -l average -x -a '(__fish_complete_directories)' -d 'Instead of training, write the mean of the weights of these models, checkpoints of one run say, as a model folder to --out'
+complete -c train -l average -x -a '(__fish_complete_directories)' -d 'Instead of training, write the mean of the weights of this model and of others, checkpoints of one run say, as a model folder to --out'
 complete -c train -l allow-other-base -d 'With --adapter or --merge, take the adapter although its metadata.json records the sha256 of another base'
 complete -c train -l mixed-precision -x -a 'no bf16 fp16 auto' -d 'no, bf16, fp16 (with dynamic loss scaling), or auto: bf16 where the device is fast at it, fp16 on a GPU without bf16 (default: no)'
 complete -c train -l residual-stream -x -a 'fp32 bf16' -d 'Type in which a transformers residual stream and its gradient are stored'
