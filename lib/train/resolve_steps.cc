@@ -66,14 +66,14 @@ PlanFacts FactsOf(const TrainSettings& settings, const TrainJobContext& context,
           .ranks = context.world->size()};
 }
 
-void CheckAdapters(const TrainSettings& settings, const TrainJobContext& context, const ResolvedRun& run) {
+void CheckTuning(const TrainSettings& settings, const TrainJobContext& context, const ResolvedRun& run) {
   const std::optional<StartModel>& start = run.model.start;
   if (!settings.adapter.empty() && !settings.allow_other_base && start) {
     RequireBaseOfAdapter(ResolveCheckpoint(settings.adapter), start->folder,
                          "name the adapter's base with --init, or take this base by --allow-other-base",
                          start->provenance.at("files"));
   }
-  if (run.plan.tuning.lora) {
+  if (run.plan.tuning.lora || run.plan.tuning.rules != ParameterRules()) {
     MakeModel(context.families, run.model.config, Precision::kFp32, at::Device(at::kMeta), std::nullopt,
               AttentionBackend::kAuto, run.plan.tuning);
   }

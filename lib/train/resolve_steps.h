@@ -34,7 +34,7 @@ void CountHeldOut(const TrainSettings& settings, ResolvedRun* run);
 
 /// Adapters that cannot be are refused before anything is written.
 /// \throws Error{kUsage, kBadInput}
-void CheckAdapters(const TrainSettings& settings, const TrainJobContext& context, const ResolvedRun& run);
+void CheckTuning(const TrainSettings& settings, const TrainJobContext& context, const ResolvedRun& run);
 /// \throws Error{kUsage} on what does not go together with a state that is divided among ranks
 void CheckShards(const TrainSettings& settings, const TrainJobContext& context, const TrainPlan& plan);
 

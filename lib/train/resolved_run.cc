@@ -192,7 +192,7 @@ void ResolveNewRun(const TrainSettings& settings, const TrainJobContext& context
   if (!run->epoch && most_tokens > kManyPasses * static_cast<double>(set.totals().tokens)) {
     run->epoch = CountEpoch(context, run->plan, *run);
   }
-  CheckAdapters(settings, context, *run);
+  CheckTuning(settings, context, *run);
   for (const RecordKind records : run->data->records()) {
     const TakenRecords* taken = context.objectives.Find(run->plan.objective).description.FindRecords(records);
     if (taken == nullptr || taken->warning.empty()) continue;

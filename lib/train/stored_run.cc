@@ -188,7 +188,7 @@ void ResolveBegunRun(const TrainSettings& settings, const TrainJobContext& conte
       DecodeConfigJson(context.families.descriptions(), record.model.dump(), "the run's record");
   run->model.name = record.model_name;
   CheckSameModel(settings, context, *run);
-  CheckAdapters(settings, context, *run);
+  CheckTuning(settings, context, *run);
   FinishResolving(settings, context,
                   {.order_fingerprint = record.order_fingerprint,
                    .sha256 = record.data_sha256,

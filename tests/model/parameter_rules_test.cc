@@ -45,11 +45,12 @@ INSTANTIATE_TEST_SUITE_P(
         FrozenCase{"llama",
                    test::SmallLlama(),
                    {"layers.0", "embed_tokens,layers.0", "embed_tokens,*proj*", "q_proj,up_proj", "*norm*",
-                    "embed_tokens,layers.0.mlp,layers.0.self_attn", "v_proj,down_proj,embed_tokens"}},
+                    "embed_tokens,layers.0.mlp,layers.0.self_attn", "embed_tokens,v_proj,down_proj"}},
         FrozenCase{"qwen2", test::SmallQwen2(), {"bias", "k_proj.weight", "embed_tokens,k_proj"}},
-        FrozenCase{"gpt2",
-                   test::SmallGpt2(),
-                   {"wpe", "wte,wpe,h.0", "bias", "ln_1.bias", "wte,wpe,c_attn,c_proj,c_fc", "c_attn.bias"}},
+        FrozenCase{
+            "gpt2",
+            test::SmallGpt2(),
+            {"wpe,wte", "wte,wpe,h.0", "bias", "ln_1.bias", "wte,wpe,c_attn,c_proj,c_fc", "c_attn.bias"}},
         FrozenCase{"neox",
                    test::SmallNeox(),
                    {"layers.0", "embed_in,layers.0", "embed_in,*dense*,query_key_value", "*layernorm*"}},
@@ -64,6 +65,18 @@ INSTANTIATE_TEST_SUITE_P(
                     "*norm*"}}),
     [](const auto& info) { return info.param.name; });
 
+/// Whether a list freezes matrices that the passes read in fp32 where they are trained, such as embeddings:
+/// frozen they are as they are stored.
+bool RoundsWhatIsReadInFp32(const FlatParameters& parameters, const std::string& freeze) {
+  for (const std::string& pattern : ParsePatterns(freeze, "--freeze")) {
+    for (const Parameter& parameter : parameters.all()) {
+      if (parameter.shape.size() < 2 || parameter.of_products) continue;
+      if (MeansParameter(pattern, parameter.name)) return true;
+    }
+  }
+  return false;
+}
+
 TEST_P(FrozenParametersTest, TheOthersHaveTheGradientsOfAModelThatTrainsAll) {
   const BodyInput input = test::RandomInput(GetParam().config, {17, 5, 30});
   for (const Numerics& numerics : {test::kFp32Numerics, Numerics{Precision::kBf16, at::kBFloat16}}) {
@@ -72,6 +85,8 @@ TEST_P(FrozenParametersTest, TheOthersHaveTheGradientsOfAModelThatTrainsAll) {
     const at::Tensor d_hidden_nd = whole->Forward(input, Keep::kForBackward).clone().mul_(0.01);
     whole->Backward(input, d_hidden_nd);
     for (const std::string& freeze : GetParam().freeze) {
+      if (numerics.precision != Precision::kFp32 && RoundsWhatIsReadInFp32(whole->parameters(), freeze))
+        continue;
       const std::shared_ptr<Body> body = Make(freeze, numerics);
       body->parameters().ZeroGradients();
       body->Forward(input, Keep::kForBackward);
@@ -83,9 +98,7 @@ TEST_P(FrozenParametersTest, TheOthersHaveTheGradientsOfAModelThatTrainsAll) {
           continue;
         }
         const at::Tensor expected = whole->parameters().Gradient(i), own = body->parameters().Gradient(i);
-        // Frozen matrices are rounded, embeddings among them, which a model that trains reads in fp32.
-        const double tolerance = numerics.precision == Precision::kFp32 ? 1e-5 : 0.1;
-        EXPECT_LT(test::RelativeDifference(own, expected), tolerance) << freeze << ": " << parameter.name;
+        EXPECT_LT(test::RelativeDifference(own, expected), 1e-4) << freeze << ": " << parameter.name;
       }
     }
   }

@@ -36,7 +36,7 @@ PYTHON
 
 average=whole-no/checkpoints/step-00000004/average
 evaluate -q --checkpoint $average --data shards --threads 1 > own.json
-generate -q --checkpoint $average --tokens 2 --greedy --prompt one > text
+generate -q --checkpoint $average --max-tokens 2 --temperature 0 --prompt one > text
 ckpt-compress -q $average -o small
 fails 2 "\-\-ema" train -q --progress never --resume --out parts-no --ema 0.7
 fails 2 "\-\-ema" train -q --data shards --model llama-1m --ema 1 --out bad
