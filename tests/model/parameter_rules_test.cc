@@ -12,7 +12,6 @@
 #include "tests/model/inputs.h"
 #include "tests/model/small_models.h"
 #include "tests/model/ten_models.h"
-#include "tests/support/relative_difference.h"
 
 namespace trainwright {
 namespace {
@@ -80,6 +79,8 @@ bool RoundsWhatIsReadInFp32(const FlatParameters& parameters, const std::string&
 TEST_P(FrozenParametersTest, TheOthersHaveTheGradientsOfAModelThatTrainsAll) {
   const BodyInput input = test::RandomInput(GetParam().config, {17, 5, 30});
   for (const Numerics& numerics : {test::kFp32Numerics, Numerics{Precision::kBf16, at::kBFloat16}}) {
+    // A product of which a part is frozen is cut, and rounded, elsewhere.
+    const double tolerance = numerics.precision == Precision::kFp32 ? 1e-5 : 1e-2;
     const std::shared_ptr<Body> whole = Make("", numerics);
     whole->parameters().ZeroGradients();
     const at::Tensor d_hidden_nd = whole->Forward(input, Keep::kForBackward).clone().mul_(0.01);
@@ -98,7 +99,8 @@ TEST_P(FrozenParametersTest, TheOthersHaveTheGradientsOfAModelThatTrainsAll) {
           continue;
         }
         const at::Tensor expected = whole->parameters().Gradient(i), own = body->parameters().Gradient(i);
-        EXPECT_LT(test::RelativeDifference(own, expected), 1e-4) << freeze << ": " << parameter.name;
+        EXPECT_LE(own.sub(expected).norm().item<double>(), tolerance * expected.norm().item<double>())
+            << freeze << ": " << parameter.name;
       }
     }
   }
