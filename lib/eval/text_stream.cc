@@ -10,6 +10,10 @@ namespace {
 /// What a piece's text can depend on before it.
 constexpr size_t kPromptIds = 8;
 
+/// Tokens that may follow before U+FFFD is shown as that: by then they would be a character, were they bytes
+/// of one.
+constexpr size_t kMostHeldIds = 8;
+
 /// How many bytes at the end of a text begin a UTF-8 character and do not complete it.
 size_t UnfinishedBytes(std::string_view text) {
   for (size_t back = 1; back <= std::min<size_t>(3, text.size()); ++back) {
@@ -34,8 +38,10 @@ std::string TextStream::Take(uint32_t id) {
   ids_.push_back(id);
   const std::string before = tokenizer_->Decode(std::span(ids_).subspan(begin_, end_ - begin_));
   const std::string whole = tokenizer_->Decode(std::span(ids_).subspan(begin_));
-  const size_t unfinished = UnfinishedBytes(whole);
-  if (unfinished > 0 || whole.size() <= before.size() || !whole.starts_with(before)) return {};
+  // Tokens of bytes that are no character yet may be decoded to U+FFFD, one a byte.
+  const bool may_go_on = whole.ends_with("\xEF\xBF\xBD") && ids_.size() - end_ <= kMostHeldIds;
+  if (may_go_on || UnfinishedBytes(whole) > 0 || whole.size() <= before.size() || !whole.starts_with(before))
+    return {};
   text_ += whole.substr(before.size());
   begin_ = end_;
   end_ = ids_.size();

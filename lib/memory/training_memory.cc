@@ -37,8 +37,10 @@ void ShardShapes(const MemoryRequest& request, LanguageModel* shapes) {
 
 MemoryParts WithOptimizer(const MemoryRequest& request, LanguageModel* shapes) {
   MemoryParts memory = HeldByModel(*shapes);
-  memory.optimizer =
-      MakeOptimizer(request.optimizers, &shapes->parameters(), request.optimizer, /*seed=*/0)->state_bytes();
+  const auto optimizer =
+      MakeOptimizer(request.optimizers, &shapes->parameters(), request.optimizer, /*seed=*/0);
+  memory.optimizer = optimizer->state_bytes();
+  memory.products = optimizer->scratch_bytes();
   const FlatParameters& parameters = shapes->parameters();
   const bool sharded = parameters.shard() != nullptr;
   memory.exchange = GradientExchange::MemoryBytes(parameters.gradient_buffer(), request.ranks,
@@ -144,10 +146,10 @@ MemoryParts TrainingMemory(const ModelFamilies& families, const MemoryRequest& r
   const int64_t all_tokens = passes.num_tokens(),
                 tokens = request.tbptt > 0 ? std::min(request.tbptt, all_tokens) : all_tokens;
   if (on_cpu) {
-    memory.products = EstimateProducts(*shapes, request.precision, tokens);
+    memory.products += EstimateProducts(*shapes, request.precision, tokens);
   } else {
     memory.attention = AttentionScratch(request, passes.span_starts);
-    if (request.kinds.fp8.any()) memory.products = kProductWorkspaceBytes;
+    if (request.kinds.fp8.any()) memory.products += kProductWorkspaceBytes;
   }
   memory.products += Fp8Copies(request, tokens);
   return memory;

@@ -41,7 +41,7 @@ const SafetensorsEntry& EntryOf(const SafetensorsHeader& header, const std::stri
 
 /// fp32 on the host, in one piece.
 at::Tensor ValueOf(const Parameter& parameter, const WeightsOutput& output) {
-  at::Tensor value = parameter.value;
+  at::Tensor value = output.reads_all && parameter.trainable ? at::Tensor() : parameter.value;
   if (output.values.defined() && parameter.trainable) {
     value = output.values.narrow(0, parameter.offset, parameter.size).view(parameter.shape);
   } else if (!value.defined()) {

@@ -309,7 +309,7 @@ void SaveWeights(const FlatParameters& parameters, OverwritableSink* sink, const
   for (const Parameter& parameter : parameters.all()) {
     if (!IsOfModelFiles(parameter)) continue;
     TRAINWRIGHT_CHECK(!parameter.quantized());
-    at::Tensor value = parameter.value;
+    at::Tensor value = output.reads_all && parameter.trainable ? at::Tensor() : parameter.value;
     if (output.values.defined() && parameter.trainable) {
       value = output.values.narrow(0, parameter.offset, parameter.size).view(parameter.shape);
     }

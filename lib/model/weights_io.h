@@ -27,6 +27,8 @@ struct WeightsOutput {
   /// Where masters are sharded: reads some of all ranks' that lie side by side, into fp32 on the host. Called
   /// once for each parameter that has no value, from the thread that writes.
   std::function<void(int64_t begin, at::Tensor out)> read_masters = {};
+  bool reads_all =
+      false;  ///< `read_masters` has the values of all trained parameters, of those with values too
   bool compress = false;  ///< as ckpt-compress does: what Hugging Face's tools do not open
   int threads = 1;        ///< of the compression
 };

@@ -162,6 +162,18 @@ void Muon::UpdateBatch(const Batch& batch, int64_t begin, const at::Tensor& grad
   }
 }
 
+int64_t Muon::scratch_bytes() const {
+  // Directions and their stack, the iterate and the next one; the Gram matrix, its square and their sum.
+  constexpr int64_t kOfMatrix = 4 * sizeof(float), kOfGram = 3 * sizeof(float);
+  int64_t most = 0;
+  for (const Batch& batch : batches_) {
+    const int64_t side = std::min(batch.rows, batch.columns);
+    const int64_t matrix = batch.rows * batch.columns * kOfMatrix + side * side * kOfGram;
+    most = std::max(most, std::ssize(batch.offsets) * matrix);
+  }
+  return most;
+}
+
 OptimizerKind MuonKind() {
   return {.description = MuonDescription(),
           .make = [](FlatParameters* parameters, const OptimizerOptions& options, uint64_t) {

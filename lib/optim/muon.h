@@ -39,6 +39,7 @@ class Muon final : public Optimizer {
   using Optimizer::Step;
   void Step(const ParameterRange& range, at::Tensor& gradients, const OptimizerUpdate& update) override;
   bool repeats() const override { return true; }
+  int64_t scratch_bytes() const override;
   std::vector<OptimizerState> OwnStates() const override;
 
  private:

@@ -86,6 +86,11 @@ class Optimizer {
     return state.by_element && parameters_->shard() != nullptr;
   }
   FlatParameters* parameters() const { return parameters_; }
+  /// Whether an update has begun and not come to its end: after an error the weights are neither those before
+  /// it nor those after it.
+  bool is_updating() const { return is_updating_; }
+  /// What an update takes for its time, beside the states, as far as it grows with the model.
+  virtual int64_t scratch_bytes() const { return 0; }
   /// Updates made so far; bias correction depends on it.
   int64_t steps() const { return steps_; }
   void set_steps(int64_t steps) { steps_ = steps; }
@@ -104,6 +109,7 @@ class Optimizer {
 
   FlatParameters* parameters_;
   int64_t steps_ = 0;
+  bool is_updating_ = false;
   double average_decay_ = 0;
   at::Tensor average_;     // undefined: none is kept
   at::Tensor step_count_;  // float of steps_, made once: an update that has begun asks for no memory

@@ -9,9 +9,10 @@ void StepGuard::set_state(const State& state) {
   outliers_.limits = limits;
 }
 
-bool StepGuard::Judge(bool finite, double loss_nats, double grad_norm) {
+bool StepGuard::Judge(bool finite, std::optional<double> loss_nats, double grad_norm) {
   const bool applied = scaler_.Update(finite);
-  const bool stands_out = StandsOut(finite, loss_nats, grad_norm, &outliers_);
+  const bool stands_out =
+      StandsOut(finite, loss_nats.has_value(), loss_nats.value_or(0), grad_norm, &outliers_);
   return applied && !stands_out;
 }
 

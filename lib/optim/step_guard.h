@@ -3,6 +3,8 @@
 /// thread-safe.
 #pragma once
 
+#include <optional>
+
 #include "lib/nn/update/outlier_window.h"
 #include "lib/optim/loss_scaler.h"
 
@@ -25,9 +27,10 @@ class StepGuard {
   void set_state(const State& state);
   /// Takes in what a step came to.
   /// \param finite whether loss and gradients are
-  /// \param loss_nats of the run, grad_norm before clipping
+  /// \param loss_nats of the run; nothing where the step lacks one of its terms
+  /// \param grad_norm before clipping
   /// \returns whether to update
-  bool Judge(bool finite, double loss_nats, double grad_norm);
+  bool Judge(bool finite, std::optional<double> loss_nats, double grad_norm);
 
  private:
   LossScaler scaler_;

@@ -1,6 +1,7 @@
 /// The value an option has in one run of a tool, and who gave it.
 #pragma once
 
+#include <map>
 #include <set>
 #include <string>
 #include <utility>
@@ -41,6 +42,8 @@ struct OptionsOfFile {
   std::string program = "";  ///< whose file it is
   /// What that program does where its file says nothing: keys and values, which --preset overrides.
   std::vector<std::pair<std::string, std::string>> defaults = {};
+  /// Which of these count only where an option has one of some values ("": is not given), by their keys.
+  std::map<std::string, std::pair<std::string, std::set<std::string>>> defaults_only_with = {};
   /// Options that the file asks a value of that there is not: an error unless what overrides the file
   /// gives them.
   std::vector<std::pair<std::string, Error>> refused = {};

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <utility>
+#include <vector>
 
 #include "lib/spec/built_in_optimizers.h"
 #include "lib/spec/optimizer_options.h"
@@ -77,11 +79,16 @@ TakeKey NumberForTaker(std::string option, std::string optimizer, std::string (*
   };
 }
 
-void DropUntakenDefaults(OptionsOfFile* file) {
-  const auto optimizer = std::find_if(file->options.begin(), file->options.end(),
-                                      [](const OptionValue& option) { return option.key == "optimizer"; });
-  if (optimizer == file->options.end()) return;
-  std::erase_if(file->defaults, [&](const auto& given) { return !Takes(optimizer->value, given.first); });
+void TieDefaultsToOptimizers(OptionsOfFile* file) {
+  for (const auto& [key, value] : file->defaults) {
+    std::set<std::string> takers;
+    for (const OptimizerDescription& description : BuiltInOptimizerDescriptions()) {
+      if (Takes(description.name, key)) takers.insert(description.name);
+    }
+    if (takers.size() == BuiltInOptimizerDescriptions().size()) continue;
+    if (takers.contains(kDefaultOptimizer)) takers.insert("");
+    file->defaults_only_with[key] = {"optimizer", takers};
+  }
 }
 
 }  // namespace trainwright

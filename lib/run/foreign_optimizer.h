@@ -21,7 +21,7 @@ void GiveOptimizer(const ForeignKey& key, const std::string& ours, ForeignFile* 
 /// \param ours the name of our optimizer by that key's value
 TakeKey NumberForTaker(std::string option, std::string optimizer, std::string (*ours)(const std::string&));
 
-/// Drops the defaults of --beta1 and so on that the optimizer which the file gives does not take.
-void DropUntakenDefaults(OptionsOfFile* file);
+/// Makes the defaults of --beta1 and so on count only with the optimizers that take them.
+void TieDefaultsToOptimizers(OptionsOfFile* file);
 
 }  // namespace trainwright

@@ -8,6 +8,7 @@
 #include "lib/run/plan_choices.h"
 #include "lib/run/plan_rules.h"
 #include "lib/spec/built_in_objectives.h"
+#include "lib/spec/saved_modules.h"
 
 namespace trainwright {
 namespace {
@@ -256,8 +257,10 @@ std::optional<PlanDifference> OtherLora(const TrainSettings& settings, const Tra
   if (settings.rslora && !lora.rank_stabilized) return DifferenceOf("rslora", true, false);
   if (settings.dora && !lora.dora) return DifferenceOf("dora", true, false);
   const auto text = [](const std::string& asked) { return asked.empty() ? json() : json(asked); };
-  if (auto saved = DifferenceOf("lora-save-modules", text(settings.lora_save_modules), lora.saved_modules))
-    return saved;
+  const std::string& saved = settings.lora_save_modules;
+  if (!saved.empty() && !MeanSameModules(saved, lora.saved_modules)) {
+    return DifferenceOf("lora-save-modules", text(saved), lora.saved_modules);
+  }
   return DifferenceOf("lora-targets", text(settings.lora_targets), lora.targets);
 }
 

@@ -30,7 +30,7 @@ OptionsOfFile Translate(const RecipeProgram& program, YamlText yaml, const std::
   file.Take(program.rules());
   if (program.finish != nullptr) program.finish(&file);
   OptionsOfFile result = file.Result(program.name, program.defaults);
-  DropUntakenDefaults(&result);
+  TieDefaultsToOptimizers(&result);
   return result;
 }
 

@@ -8,6 +8,7 @@
 #include "lib/run/plan_rules.h"
 #include "lib/run/schedule_planner.h"
 #include "lib/spec/family.h"
+#include "lib/spec/saved_modules.h"
 #include "lib/spec/usual_sizes.h"
 
 namespace trainwright {
@@ -126,8 +127,9 @@ LoraOptions GoOnWith(const LoraOptions& adapter, const TrainSettings& settings) 
   require_same(settings.lora_targets.empty() || settings.lora_targets == lora.targets, "--lora-targets");
   require_same(!settings.rslora || lora.rank_stabilized, "--rslora");
   require_same(!settings.dora || lora.dora, "--dora");
-  require_same(settings.lora_save_modules.empty() || settings.lora_save_modules == lora.saved_modules,
-               "--lora-save-modules");
+  require_same(
+      settings.lora_save_modules.empty() || MeanSameModules(settings.lora_save_modules, lora.saved_modules),
+      "--lora-save-modules");
   lora.dropout = settings.lora_dropout.value_or(lora.dropout);
   return lora;
 }

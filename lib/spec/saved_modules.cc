@@ -45,6 +45,24 @@ bool IsNamedBy(const std::string& module, const std::string& name) {
   return !name.empty() && (module == name || module.ends_with("." + name));
 }
 
+bool MeanSameModules(const std::string& names, const std::string& others) {
+  const auto split = [](const std::string& list) {
+    std::vector<std::string> parts;
+    std::istringstream stream(list);
+    for (std::string part; std::getline(stream, part, ',');) parts.push_back(part);
+    return parts;
+  };
+  const auto all_in = [](const std::vector<std::string>& some, const std::vector<std::string>& all) {
+    return std::all_of(some.begin(), some.end(), [&](const std::string& name) {
+      return std::any_of(all.begin(), all.end(), [&](const std::string& other) {
+        return IsNamedBy(name, other) || IsNamedBy(other, name);
+      });
+    });
+  };
+  const std::vector<std::string> a = split(names), b = split(others);
+  return all_in(a, b) && all_in(b, a);
+}
+
 SavedModules ChooseSavedModules(const std::string& names, const OuterModules& outer, bool tied) {
   SavedModules saved;
   if (names.empty()) return saved;

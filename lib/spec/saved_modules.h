@@ -27,6 +27,10 @@ struct SavedModules {
 /// \throws Error{kUsage} listing the names there are
 SavedModules ChooseSavedModules(const std::string& names, const OuterModules& outer, bool tied);
 
+/// Whether two lists, as ChooseSavedModules takes them, mean the same modules of any model: in whatever
+/// order, by their whole paths or the ends of them.
+bool MeanSameModules(const std::string& names, const std::string& others);
+
 /// Whether a module's path is a name or ends with it.
 bool IsNamedBy(const std::string& module, const std::string& name);
 

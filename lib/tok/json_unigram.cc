@@ -5,6 +5,7 @@
 #include <optional>
 #include <utility>
 
+#include "lib/base/error.h"
 #include "lib/base/signals.h"
 #include "lib/tok/sentencepiece_model.h"
 #include "lib/tok/space_marks.h"
@@ -15,6 +16,8 @@ namespace {
 
 constexpr double kUnknownPenalty = 10;
 constexpr size_t kLongestCharacterBytes = 4;
+constexpr size_t kMostKeptPlaces = 1 << 16;  // from text to text
+constexpr size_t kPlacesBetweenLooks = 1 << 16;
 
 }  // namespace
 
@@ -39,6 +42,9 @@ JsonUnigram::JsonUnigram(const TextPipeline& pipeline)
 }
 
 void JsonUnigram::Encode(std::string_view text, Scratch* scratch, std::vector<uint32_t>* ids) const {
+  if (text.size() >= std::numeric_limits<uint32_t>::max()) {
+    throw Error(ErrorCode::kBadInput, "a text without a cut", "is longer than 4 GiB");
+  }
   double score = 0;
   std::vector<Place>& places = scratch->places;
   std::vector<uint32_t>& ends = scratch->ends;
@@ -63,6 +69,8 @@ void JsonUnigram::Encode(std::string_view text, Scratch* scratch, std::vector<ui
     std::fill_n(places.begin(), size + 1, Place{});
   }
   flush();
+  if (places.size() > kMostKeptPlaces) places = std::vector<Place>();
+  if (ends.capacity() > kMostKeptPlaces) ends = std::vector<uint32_t>();
 }
 
 /// Finds the best way to the first place of `text` that nothing reaches across.
@@ -71,8 +79,9 @@ void JsonUnigram::Encode(std::string_view text, Scratch* scratch, std::vector<ui
 size_t JsonUnigram::DecideStretch(std::string_view text, double* score, std::vector<Place>* places) const {
   const char* const text_end = text.data() + text.size();
   const size_t reach = std::max(trie_.longest_bytes(), kLongestCharacterBytes);
-  size_t begin = 0, frontier = 0;
+  size_t begin = 0, frontier = 0, visited = 0;
   do {
+    if (++visited % kPlacesBetweenLooks == 0) ThrowIfStopped();
     if (places->size() <= begin + reach) places->resize(2 * (begin + reach) + 1);
     Place* const from = places->data() + begin;
     const double here = begin == 0 ? *score : from->score;

@@ -100,7 +100,7 @@ class PieceTrie::Builder {
 
   void AddBlock() {
     if (nodes_.size() + kBlock > kMaxNodes) {
-      throw Error(ErrorCode::kBadInput, "the SentencePiece model", "its pieces are too many and too long");
+      throw Error(ErrorCode::kBadInput, "the tokenizer", "its pieces are too many and too long");
     }
     blocks_.emplace_back();
     nodes_.resize(nodes_.size() + kBlock);

@@ -122,8 +122,8 @@ bool ReplaceRuns(const NormalizerStep& step, std::string_view text, std::string*
   return keeps_first;
 }
 
-/// The end of the grapheme at `begin`, of those of up to kLongestGraphemeBytes bytes; else some end beyond.
-/// What joins Hangul, emoji, flags and Indic conjuncts makes longer ones only.
+/// The end of the grapheme at `begin`. Of those that Hangul, emoji, flags and Indic conjuncts are joined to,
+/// which are longer than kLongestGraphemeBytes, each part is taken for one.
 /// \source Unicode Standard Annex #29, rules GB3 to GB9b
 size_t GraphemeEnd(std::string_view text, size_t begin) {
   const Utf8Character first = DecodeUtf8(text.substr(begin));
@@ -131,7 +131,7 @@ size_t GraphemeEnd(std::string_view text, size_t begin) {
   if (first.code_point == '\r' && end < text.size() && text[end] == '\n') return end + 1;
   if (Has(first.code_point, kStandsAlone)) return end;
   bool prepends = Has(first.code_point, kPrepends);
-  while (end < text.size() && end - begin <= kLongestGraphemeBytes) {
+  while (end < text.size()) {
     const Utf8Character next = DecodeUtf8(text.substr(end));
     if (!Has(next.code_point, kExtends) && (!prepends || Has(next.code_point, kStandsAlone))) break;
     prepends = Has(next.code_point, kPrepends);

@@ -1,5 +1,7 @@
 #include "lib/tok/text_pipeline_json.h"
 
+#include <algorithm>
+#include <bitset>
 #include <charconv>
 #include <cmath>
 #include <memory>
@@ -52,6 +54,15 @@ double AsSerdeReads(double value) {
   return std::signbit(value) ? -read : read;
 }
 
+/// The most that the steps together may make of a byte: more is no tokenizer, and takes all memory.
+constexpr double kMostGrowth = 1000;
+
+/// What a step makes of a byte at most.
+double GrowthOf(const std::string& content, const std::string& pattern) {
+  const auto bytes = static_cast<double>(std::max<size_t>(pattern.size(), 1));
+  return std::max(1.0, static_cast<double>(content.size()) / bytes);
+}
+
 class Reader {
  public:
   Reader(Element root, const TokenizerJsonValues& values) : root_(root), values_(values) {}
@@ -72,6 +83,14 @@ class Reader {
     for (const Element step : values_.Steps(*normalizer, "normalizers", "normalizer")) {
       pipeline_.normalizer.push_back(ReadNormalizerStep(step));
     }
+    double growth = 1;
+    for (const NormalizerStep& step : pipeline_.normalizer) {
+      using Kind = NormalizerStep::Kind;
+      if (step.kind == Kind::kReplace || step.kind == Kind::kReplaceRuns)
+        growth *= GrowthOf(step.content, step.pattern);
+    }
+    if (growth > kMostGrowth)
+      values_.RefuseUnsupported("a normalizer that makes texts a thousand times as long");
   }
 
   /// The place after Replace of ' ' by U+2581, where no step after it sees the difference; else 0.
@@ -277,6 +296,12 @@ class Reader {
     for (const Element step : values_.Steps(*decoder, "decoders", "decoder")) {
       pipeline_.decoder.push_back(ReadDecoderStep(step));
     }
+    double growth = 1;
+    for (const DecoderStep& step : pipeline_.decoder) {
+      if (step.kind == DecoderStep::Kind::kReplace) growth *= GrowthOf(step.content, step.pattern);
+    }
+    if (growth > kMostGrowth)
+      values_.RefuseUnsupported("a decoder that makes texts a thousand times as long");
   }
 
   DecoderStep ReadDecoderStep(Element step) const {
@@ -357,11 +382,12 @@ class Reader {
 
   /// Whether there is a token for every byte; some, and not all, would be neither here nor there.
   bool HasByteTokens() const {
-    size_t count = 0;
-    for (const TextPipeline::Token& token : pipeline_.tokens)
-      count += ByteOfPiece(token.text).has_value() ? 1 : 0;
-    if (count != 0 && count != 256) values_.RefuseUnsupported("byte_fallback with tokens for some bytes");
-    return count != 0;
+    std::bitset<256> bytes;
+    for (const TextPipeline::Token& token : pipeline_.tokens) {
+      if (const std::optional<uint8_t> byte = ByteOfPiece(token.text)) bytes.set(*byte);
+    }
+    if (bytes.any() && !bytes.all()) values_.RefuseUnsupported("byte_fallback with tokens for some bytes");
+    return bytes.any();
   }
 
   void ReadBpe(Element model) {

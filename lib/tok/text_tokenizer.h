@@ -7,7 +7,8 @@
 ///
 /// A text is normalised (text_normalizer.h), cut, and what is between the cuts is encoded by
 /// sentencepiece_bpe.h, json_unigram.h or word_piece.h. Pieces of text are remembered in a memo of at most
-/// kMemoBytes for each thread that encodes at a time; ids do not depend on what is in it.
+/// kMemoBytes for each thread that encodes at a time, beside that of sentencepiece_bpe.h; ids do not depend
+/// on what is in them.
 #pragma once
 
 #include <memory>

@@ -35,13 +35,20 @@ std::unique_ptr<LanguageModel> LoadPlain(const ModelFamilies& families, const st
   return model;
 }
 
-void RequireSameShape(const LanguageModel& first, const LanguageModel& model, const std::string& folder) {
-  if (EncodeConfigJson(first.config()) == EncodeConfigJson(model.config()) &&
-      first.parameters().elements() == model.parameters().elements()) {
-    return;
+/// \param first of the folder `first_folder`
+void RequireAlike(const LanguageModel& first, const std::string& first_folder, const LanguageModel& model,
+                  const std::string& folder) {
+  const auto refuse = [&](const std::string& problem) {
+    throw Error(ErrorCode::kBadInput, folder, problem, "",
+                "average checkpoints of one run, or of runs that began with one model");
+  };
+  if (EncodeConfigJson(first.config()) != EncodeConfigJson(model.config()) ||
+      first.parameters().elements() != model.parameters().elements()) {
+    refuse("is a model of another shape than the first one");
   }
-  throw Error(ErrorCode::kBadInput, folder, "is a model of another shape than the first one", "",
-              "average checkpoints of one run, or of runs that began with one model");
+  if (ReadEmbeddingSpec(first_folder) != ReadEmbeddingSpec(folder)) {
+    refuse("embeds texts otherwise than the first one");
+  }
 }
 
 nlohmann::ordered_json Average(const ModelFamilies& families, const std::vector<std::string>& folders,
@@ -58,11 +65,11 @@ nlohmann::ordered_json Average(const ModelFamilies& families, const std::vector<
   for (size_t i = 1; i < models.size(); ++i) {
     ThrowIfStopped();
     const auto model = LoadPlain(families, models[i]);
-    RequireSameShape(*mean, *model, models[i]);
+    RequireAlike(*mean, models[0], *model, models[i]);
     sums.add_(model->parameters().values());
   }
   values.copy_(sums.div_(static_cast<double>(models.size())));
-  WriteModelLike(models[0], *mean, std::nullopt, {ReadEmbeddingSpec(models[0]), models[0]}, out);
+  WriteModelLike(models[0], *mean, std::nullopt, {ReadEmbeddingSpec(models[0]), ""}, out);
   return {{"average", out}, {"models", models}};
 }
 

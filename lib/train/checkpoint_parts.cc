@@ -44,7 +44,7 @@ namespace {
 
 /// What is trained beside a base is small enough for one rank.
 at::Tensor AdapterValues(const FlatParameters& parameters, const WeightsOutput& weights) {
-  if (!parameters.masters_sharded() || weights.values.defined()) return weights.values;
+  if (!weights.reads_all && !parameters.masters_sharded()) return weights.values;
   at::Tensor values = at::empty({parameters.elements()}, at::kFloat);
   weights.read_masters(0, values);
   return values;
@@ -60,12 +60,19 @@ std::optional<size_t> FindAverage(const TrainState& state) {
   return static_cast<size_t>(found - states.begin());
 }
 
-/// All of a state by_element, on the host. Of one that is spread over the ranks, to be read as it is written.
-at::Tensor WholeState(const ShardedStates& sharded, size_t index, const at::Tensor& value) {
-  if (!sharded.read) return value.cpu();
-  at::Tensor whole = at::empty({sharded.elements}, at::kFloat);
-  sharded.read(index, 0, whole);
-  return whole;
+/// Writes a state by_element in the place of the weights. One that is spread over the ranks is read as it is
+/// written.
+WeightsOutput OutputOf(const ShardedStates& sharded, size_t index, const at::Tensor& value,
+                       WeightsOutput output) {
+  if (!sharded.read) {
+    output.values = value.cpu();
+    return output;
+  }
+  output.reads_all = true;
+  output.read_masters = [read = sharded.read, index](int64_t begin, at::Tensor out) {
+    read(index, begin, std::move(out));
+  };
+  return output;
 }
 
 /// What a folder of a model is made of besides its weights.
@@ -117,9 +124,7 @@ CheckpointContent DescribeCheckpoint(const LanguageModel& model, const WeightsOu
                              value = state.trainer.optimizer[*average].value](const std::string& folder) {
       const std::string of_average = folder + "/" + kAverageState;
       std::filesystem::create_directories(of_average);
-      WeightsOutput averaged = weights;
-      averaged.values = WholeState(sharded, index, value);
-      WriteModelFolder(of_average, model, averaged, tokenizer, parts);
+      WriteModelFolder(of_average, model, OutputOf(sharded, index, value, weights), tokenizer, parts);
     });
   }
   if (options.model_only) return content;

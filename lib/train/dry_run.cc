@@ -99,7 +99,9 @@ MemoryRequest MemoryOf(const DryRunRequest& request) {
 int64_t CheckpointStateBytes(const ModelFamilies& families, const DryRunRequest& request) {
   MemoryRequest whole = MemoryOf(request);
   whole.sharding = Sharding::kNone;
-  return StateMemory(families, whole).of_checkpoint();
+  const MemoryParts memory = StateMemory(families, whole);
+  // The moving average is a model of its own, too.
+  return memory.of_checkpoint() + (request.plan.optimizer.average_decay > 0 ? memory.parameters : 0);
 }
 
 /// A run's model, optimizer and objective, as a session makes them but for the values of the weights.
@@ -336,7 +338,7 @@ DryRunReport DryRun(const ModelFamilies& families, const DryRunRequest& request,
   report.steps = request.steps;
   report.tokens_per_step = first.tokens / std::max<int64_t>(1, first.steps);
   report.parameter_count = report.trainable_count = CountParameters(request.model);
-  if (plan.tuning.lora) {
+  if (plan.tuning.lora || !plan.tuning.rules.freeze.empty()) {
     const auto shapes = ShapesOf(families, MemoryOf(request));
     report.trainable_count = shapes->parameters().trainable_count();
     report.parameter_count = shapes->parameters().count();

@@ -70,7 +70,12 @@ void WriteModelLike(const std::string& folder, const LanguageModel& model,
   AtomicFileSink weights(out + "/" + kWeightsFileName);
   SaveWeights(model.parameters(), &weights);
   weights.Commit();
-  CopyProjection(embedding.folder, out);
+  if (embedding.folder.empty()) {
+    WriteProjection(out, model.parameters(), {});
+  } else {
+    CopyProjection(embedding.folder, out);
+  }
+  for (const auto& [name, text] : model.code()) WriteFileAtomically(out + "/" + name, AsBytes(text));
   // Last: a folder with config.json is a whole model.
   if (embedding.spec) {
     WriteEmbeddingFolder(out, model.config(), *embedding.spec);

@@ -13,7 +13,7 @@ namespace trainwright {
 /// How a model embeds texts.
 struct FolderEmbedding {
   std::optional<EmbeddingSpec> spec;  ///< nothing: nobody said it
-  std::string folder;                 ///< whose projection it has, if that has one
+  std::string folder;                 ///< whose projection it has, if that has one; empty: the model's own
 };
 
 /// \throws Error{kUsage} on --out, of a job that `flag` asks for, that is empty or not new

@@ -43,6 +43,12 @@ OutlierReport ReportOf(const StepOutliers& outliers) {
           .skipped_steps = static_cast<int64_t>(outliers.skipped_steps)};
 }
 
+OutlierReport WithoutScores(OutlierReport report) {
+  report.judged = report.of_loss = report.of_norm = false;
+  report.loss_z = report.grad_norm_z = 0;
+  return report;
+}
+
 void EncodeOutliers(const OutlierReport& report, nlohmann::ordered_json* fields) {
   if (!report.watched) return;
   const auto score = [&](double z) { return report.judged ? nlohmann::ordered_json(z) : nullptr; };

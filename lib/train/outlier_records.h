@@ -19,6 +19,8 @@ struct OutlierReport {
 };
 
 OutlierReport ReportOf(const StepOutliers& outliers);
+/// Of a step that has no loss.
+OutlierReport WithoutScores(OutlierReport report);
 
 /// Adds the fields of a step record, where outliers are watched.
 void EncodeOutliers(const OutlierReport& report, nlohmann::ordered_json* fields);

@@ -226,6 +226,7 @@ void ResolveBranchedRun(const TrainSettings& settings, const TrainJobContext& co
   if (run->plan.precision != resume.state.plan.precision) {
     resume.state.trainer.scaler = LossScaler(run->plan.precision == Precision::kFp16).state();
   }
+  CheckTuning(settings, context, *run);
   FinishResolving(settings, context,
                   {.order_fingerprint = resume.state.trainer.data().order_fingerprint,
                    .sha256 = resume.state.data_sha256,

@@ -90,6 +90,15 @@ std::vector<double> TermWeights(const Objective& objective) {
   return weights;
 }
 
+/// Whether a step says something of every term that its loss adds up.
+bool HasAllTerms(const Objective& objective, const StepBatches& batches) {
+  const std::vector<double> weights = TermWeights(objective);
+  for (size_t i = 0; i < weights.size(); ++i) {
+    if (weights[i] != 0 && batches.denominators[i] == 0) return false;
+  }
+  return true;
+}
+
 LossScaler::State ScalerOf(const StepState& state) {
   return {.scale = state.loss_scale,
           .good_steps = static_cast<int64_t>(state.good_steps),
@@ -161,6 +170,7 @@ StepReport Trainer::Step(bool read) {
   const bool finite = EndPasses(failure, verdict.finite, &report);
   if (batches.empty()) {
     report.skipped = true;
+    report.outlier = WithoutScores(ReportOf(guard_.outliers()));
     const std::vector<double> nothing(objective_->terms().size());
     SetLosses(nothing, nothing, &report);
   } else if (device_step_) {
@@ -284,6 +294,7 @@ Trainer::Verdict Trainer::Judge(const StepBatches& batches, const PassesEnd& pas
                                                : GradientNorm(&model_->parameters());
   Verdict verdict = {
       .worst_loss_nats = WorstMean(sums.data(), denominators.data(), static_cast<int>(sums.size())),
+      .run_loss_nats = HasAllTerms(*objective_, batches) ? std::optional(report->loss_nats) : std::nullopt,
       .clipped = DecideClip(norm, report->loss_scale, plan_.clip)};
   report->grad_norm = verdict.clipped.norm;
   verdict.finite = std::isfinite(verdict.worst_loss_nats) && verdict.clipped.finite;
@@ -294,7 +305,7 @@ void Trainer::Update(const Verdict& verdict, bool finite, StepReport* report) {
   if (!finite && (!guard_.scaler().enabled() || report->loss_scale <= 1)) {
     RefuseNonFinite(report->step, verdict.worst_loss_nats, verdict.clipped.norm);
   }
-  report->skipped = !guard_.Judge(finite, report->loss_nats, report->grad_norm);
+  report->skipped = !guard_.Judge(finite, verdict.run_loss_nats, report->grad_norm);
   report->outlier = ReportOf(guard_.outliers());
   if (report->skipped) return;
   optimizer_->Step(report->lr, CycledBeta1(plan_.schedule, plan_.optimizer.beta1, step_),
@@ -315,7 +326,7 @@ void Trainer::EndStep(std::chrono::steady_clock::time_point start, StepReport* r
 }
 
 bool Trainer::HalveMicroBatches() {
-  if (!DivideFurther(&plan_)) return false;
+  if (optimizer_->is_updating() || !DivideFurther(&plan_)) return false;
   // Gradients of one micro-batch were given away, and go on to be: adding several up takes more memory.
   if (model_->parameters().gradient_buffer().given_away()) {
     plan_.zero_accumulation = ZeroAccumulation::kReduce;

@@ -133,8 +133,8 @@ class Trainer {
   /// micro-batches at most half as large, and as many more of them; the next Step takes the samples of that
   /// step again. The weights are those before it. Gradients that were released still are, after each
   /// micro-batch: the plan says so.
-  /// \returns false, and does nothing, where a micro-batch is one sample, its limit of tokens is that of a
-  ///     sample, or leaves are to stay what they are
+  /// \returns false, and does nothing, where the update had begun, a micro-batch is one sample, its limit of
+  ///     tokens is that of a sample, or leaves are to stay what they are
   bool HalveMicroBatches();
   bool done() const { return step_ >= plan_.schedule.total_steps; }
   int64_t step() const { return step_; }
@@ -181,7 +181,8 @@ class Trainer {
                  StepReport* report) const;
   /// What the host sees of a step's losses and gradients.
   struct Verdict {
-    double worst_loss_nats = 0;  ///< see WorstMean
+    double worst_loss_nats = 0;           ///< see WorstMean
+    std::optional<double> run_loss_nats;  ///< nothing where the step lacks a term of it
     ClipResult clipped;
     bool finite = true;  ///< both
   };

@@ -42,6 +42,24 @@ TEST(TextStreamTest, CharactersAreShownWhole) {
   EXPECT_EQ(shown, expected);
 }
 
+TEST(TextStreamTest, CharactersOfByteTokensAreShownWhole) {
+  const std::unique_ptr<Tokenizer> tokenizer =
+      LoadTokenizer(Fixture("tok/testdata/text_tokenizers/llama2.json"));
+  // Two of them in a row are one run of bytes.
+  const std::string text = "so \xF0\x9F\x99\x82\xF0\x9F\x8E\x89 it \xE2\x99\x9E\xE2\x99\x9E is";
+  std::vector<uint32_t> ids;
+  tokenizer->Encode(text, &ids);
+  ASSERT_GT(ids.size(), 16u) << "the characters are no bytes in this vocabulary";
+  TextStream stream(tokenizer.get(), {}, {});
+  std::string shown;
+  for (const uint32_t id : ids) {
+    const std::string more = stream.Take(id);
+    EXPECT_EQ(more.find("\xEF\xBF\xBD"), std::string::npos);
+    shown += more;
+  }
+  EXPECT_EQ(shown + stream.Finish(text), text);
+}
+
 TEST(TextStreamTest, NothingOfAStopIsShown) {
   const std::string text = "one\n\nUsual. \n\nUser: two";
   const std::vector<std::string> shown = ShownOf(text, {"\n\nUser:", "never"});

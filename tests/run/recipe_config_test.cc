@@ -362,10 +362,19 @@ TEST(RecipeConfigTest, AnOptimizerThatOffloadsIsAdamWAndItsGradientsAreOffloaded
   EXPECT_THAT(wrapped(", base_optimizer: torch.optim.SGD}"), Contains(Pair("optimizer", "sgd")));
 }
 
-/// What a program does where its file says nothing, by options.
+/// What a program does where its file says nothing, by options, with the optimizer of its file.
 Options DefaultsOf(const std::string& text) {
   const OptionsOfFile file = Read(text);
-  return {file.defaults.begin(), file.defaults.end()};
+  const Options given = OptionsOf(file);
+  Options defaults;
+  for (const auto& [key, value] : file.defaults) {
+    const auto only = file.defaults_only_with.find(key);
+    const bool counts =
+        only == file.defaults_only_with.end() ||
+        only->second.second.contains(given.contains("optimizer") ? given.at("optimizer") : "");
+    if (counts) defaults[key] = value;
+  }
+  return defaults;
 }
 
 TEST(RecipeConfigTest, AnOptimizerOfAxolotlIsOursOfTheSameMeaning) {

@@ -62,12 +62,13 @@ struct StepOutliers {
 
 /// Takes in the numbers of a step.
 /// \param finite whether they are numbers; others are no part of the windows
+/// \param has_loss whether the step has all terms of the loss; else its loss is no part of the window
 /// \returns whether its update is to be skipped
-TRAINWRIGHT_HOST_DEVICE inline bool StandsOut(bool finite, double loss, double grad_norm,
+TRAINWRIGHT_HOST_DEVICE inline bool StandsOut(bool finite, bool has_loss, double loss, double grad_norm,
                                               StepOutliers* outliers) {
   const OutlierLimits& limits = outliers->limits;
   if (!limits.any()) return false;
-  outliers->loss_z = finite ? ZScore(loss, &outliers->losses) : 0;
+  outliers->loss_z = finite && has_loss ? ZScore(loss, &outliers->losses) : 0;
   outliers->grad_norm_z = finite ? ZScore(grad_norm, &outliers->grad_norms) : 0;
   const bool loss_does = limits.loss_z > 0 && outliers->loss_z > limits.loss_z;
   const bool norm_does = limits.grad_norm_z > 0 && outliers->grad_norm_z > limits.grad_norm_z;

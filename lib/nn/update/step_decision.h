@@ -100,8 +100,10 @@ TRAINWRIGHT_HOST_DEVICE inline void FinishStep(double sum_of_squares, const Step
   const double loss = WorstMean(term_rows, denominators, terms);
   const bool finite = norm - norm == 0 && loss - loss == 0;
   double run_loss = 0;
+  bool has_loss = true;
   for (int i = 0; i < terms && i < kMostWatchedTerms; ++i) {
     run_loss += state->term_weights[i] * TermMean(term_rows[i], denominators[i]);
+    if (state->term_weights[i] != 0 && denominators[i] == 0) has_loss = false;
   }
   for (int i = 0; i < terms; ++i) {
     term_rows[terms + i] = term_rows[i];
@@ -116,7 +118,7 @@ TRAINWRIGHT_HOST_DEVICE inline void FinishStep(double sum_of_squares, const Step
     state->bad_loss_nats = loss;
     state->bad_grad_norm = norm;
   }
-  const bool stands_out = StandsOut(finite && !stopped, run_loss, norm, &state->outliers);
+  const bool stands_out = StandsOut(finite && !stopped, has_loss, run_loss, norm, &state->outliers);
   const bool apply = finite && !stopped && !stands_out;
   if (scaled && state->bad_step == 0) {
     UpdateLossScale(finite, &state->loss_scale, &state->good_steps, &state->skipped_steps);

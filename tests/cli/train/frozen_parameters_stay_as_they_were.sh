@@ -62,4 +62,6 @@ test ! -e bad
 # LoRA+: the rate of the adapters' second factors.
 train $options --lora 2 --lr-scale lora_B=16 --out plus
 train $options --lora 2 --out plain
+test -s plus/$last/adapter_model.safetensors
+test -s plain/$last/adapter_model.safetensors
 if cmp -s plus/$last/adapter_model.safetensors plain/$last/adapter_model.safetensors; then exit 1; fi

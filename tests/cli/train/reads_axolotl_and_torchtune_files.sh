@@ -107,6 +107,9 @@ expect optimizer adamw8bit --config eight.yaml
 sed 's/adamw_torch/lion_8bit/' axolotl.yaml > lion.yaml
 refused "lion.yaml: key 'optimizer' is 'lion_8bit': there is no such optimizer (line 21)" --config lion.yaml
 expect optimizer adamw --config lion.yaml --optimizer adamw
+expect optimizer sgd --config axolotl.yaml --optimizer sgd
+test "$(train --config axolotl.yaml --print-config 2> /dev/null | value beta2)" = 0.999
+test "$(train --config axolotl.yaml --optimizer sgd --print-config 2> /dev/null | value beta2)" != 0.999
 sed 's/^lora_r:/rl: dpo\n&/' axolotl.yaml > dpo.yaml && refused "dpo.yaml: key 'rl' asks for.*(line 6)" --config dpo.yaml
 sed 's/^lora_r:/lora_rr:/' axolotl.yaml > slip.yaml && refused "key 'lora_rr' is none that is read here (line 6)" --config slip.yaml
 grep -q "did you mean 'lora_r'" err

@@ -6,7 +6,7 @@ for i in range(400):
 PYTHON
 pretokenize -q --tokenizer bytes data.jsonl | pack -q --chunk 64 -o shards/
 options="--progress never --data shards --model llama-1m --steps 180 --batch 1 --seq 16 --threads 1 --mixed-precision no
-         --lr 1e-3 --skip-loss-z 2.5 --skip-grad-z 4 --log-every 1"
+         --lr 1e-3 --skip-loss-z 2.5 --skip-grad-z 4 --log-every 1 --save-every 150"
 train $options --out whole 2> err
 grep -q "skipped: its .* standard deviations above the mean of 128 steps" err
 python3 - <<'PYTHON'
@@ -26,4 +26,21 @@ PYTHON
 train $options -q --max-minutes 0.0000001 --out parts
 train -q --progress never --resume --out parts
 cmp {parts,whole}/checkpoints/step-00000180/model.safetensors
+
+# From a checkpoint whose windows are full and have gone round.
+cp -r whole late
+rm -rf late/checkpoints/step-00000180 late/complete.json
+train -q --progress never --resume --out late
+cmp {late,whole}/checkpoints/step-00000180/model.safetensors
+cmp {late,whole}/checkpoints/step-00000180/trainwright_state.safetensors
+
+# Ranks judge alike, and so does a run in bf16 that is resumed.
+for how in "--nproc 2" "--mixed-precision bf16"; do
+  train -q ${options/--mixed-precision no/} $how --out ranks
+  cp -r ranks again
+  rm -rf again/checkpoints/step-00000180 again/complete.json
+  train -q --progress never --resume ${how/--mixed-precision bf16/} --out again
+  cmp {again,ranks}/checkpoints/step-00000180/trainwright_state.safetensors
+  rm -r ranks again
+done
 fails 2 "\-\-skip-loss-z" train -q --data shards --model llama-1m --skip-loss-z 12 --out bad

@@ -26,6 +26,23 @@ evaluate -q --checkpoint mean --data shards --threads 1 > out
 generate -q --checkpoint mean --max-tokens 2 --temperature 0 --prompt one > out
 train $options --init mean --steps 1 --out after
 
+# Of a model that embeds texts, the projection too.
+grit_sets
+train -q --progress never --data pairs --model llama-1m --mode embedding --projection 4 --steps 2 --save-every 1 --keep 0 \
+  --batch 4 --threads 1 --out embeds
+train -q --average embeds/checkpoints/step-00000001 --average embeds --out embeds_mean
+python3 - <<'PYTHON'
+import json, struct
+def matrix(folder):
+    data = open(folder + "/2_Dense/model.safetensors", "rb").read()
+    (size,) = struct.unpack("<Q", data[:8])
+    begin, end = json.loads(data[8:8 + size])["linear.weight"]["data_offsets"]
+    return struct.unpack(f"<{(end - begin) // 4}f", data[8 + size + begin:8 + size + end])
+a, b, mean = map(matrix, ("embeds/checkpoints/step-00000001", "embeds/checkpoints/step-00000002", "embeds_mean"))
+assert a != b and max(abs(m - (x + y) / 2) for m, x, y in zip(mean, a, b)) < 1e-7
+PYTHON
+fails 3 "another shape\|embeds texts" train -q --average run --average embeds --out bad
+
 fails 2 "needs two models" train -q --average run --out one
 fails 2 "exists already" train -q --average run --average run --out mean
 fails 2 "name it with --out" train -q --average run --average run
