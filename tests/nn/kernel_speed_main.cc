@@ -19,6 +19,7 @@
 #include <ATen/ops/index_select.h>
 #include <ATen/ops/layer_norm.h>
 #include <ATen/ops/linalg_vector_norm.h>
+#include <ATen/ops/linspace.h>
 #include <ATen/ops/log_softmax.h>
 #include <ATen/ops/native_layer_norm.h>
 #include <ATen/ops/native_layer_norm_backward.h>
@@ -59,6 +60,7 @@
 #include "lib/nn/precision.h"
 #include "lib/nn/scan/scan_pieces.h"
 #include "lib/nn/scan/torch_scan.h"
+#include "lib/nn/update/adamw_8bit.h"
 #include "lib/nn/update/step_decision.h"
 #include "lib/report/table.h"
 #include "tests/nn/torch_dropout.h"
@@ -133,6 +135,8 @@ class KernelSpeed {
     HeadRows();
     FinishStep();
     AdamWBf16Moments();
+    AdamW8Bit();
+    Lion();
     DiagonalScan();
     DiagonalScanBackward();
     return rows_;
@@ -574,6 +578,52 @@ class KernelSpeed {
         [&] {
           at::_fused_adamw_({torch_values}, {gradients}, {torch_first}, {torch_second}, {}, {step}, 1e-3, 0.9,
                             0.95, 0.1, 1e-8, /*amsgrad=*/false, /*maximize=*/false);
+          return torch_values;
+        });
+  }
+
+  /// Torch has no moments in 8 bits; from moments of zero its step in fp32 is the same.
+  void AdamW8Bit() {
+    const int64_t size = rows() * width();
+    at::Tensor values = at::randn({size}, Type(at::kFloat)), torch_values = values.clone(),
+               gradients = at::randn({size}, Type(at::kFloat));
+    at::Tensor first = at::zeros({size}, Type(at::kByte)), second = at::zeros_like(first);
+    at::Tensor first_largest = at::zeros({MomentBlocks(size)}, Type(at::kFloat)),
+               second_largest = at::zeros_like(first_largest);
+    const at::Tensor signed_map = at::linspace(-1, 1, kMapSize, Type(at::kFloat)),
+                     unsigned_map = at::linspace(0, 1, kMapSize, Type(at::kFloat));
+    at::Tensor torch_first = at::zeros_like(values), torch_second = at::zeros_like(values);
+    const at::Tensor step = at::ones({}, Type(at::kFloat));
+    Measure(
+        "adamw_8bit", size * (2 * 4 + 4 + 2 * 2),
+        [&] {
+          ops::AdamW8Bit(values, gradients, first, first_largest, second, second_largest, signed_map,
+                         unsigned_map, /*learning_rate=*/1e-3, /*beta1=*/0.9, /*beta2=*/0.95,
+                         /*weight_decay=*/0.1, /*epsilon=*/1e-8, step, std::nullopt, std::nullopt);
+          return values;
+        },
+        [&] {
+          at::_fused_adamw_({torch_values}, {gradients}, {torch_first}, {torch_second}, {}, {step}, 1e-3, 0.9,
+                            0.95, 0.1, 1e-8, /*amsgrad=*/false, /*maximize=*/false);
+          return torch_values;
+        });
+  }
+
+  void Lion() {
+    const int64_t size = rows() * width();
+    at::Tensor values = at::randn({size}, Type(at::kFloat)), torch_values = values.clone(),
+               gradients = at::randn({size}, Type(at::kFloat)), average = at::zeros_like(values),
+               torch_average = at::zeros_like(values);
+    Measure(
+        "lion", size * (2 * 4 + 4 + 2 * 4),
+        [&] {
+          ops::Lion(values, gradients, average, /*learning_rate=*/1e-3, /*beta1=*/0.9, /*beta2=*/0.99,
+                    /*weight_decay=*/0.1, std::nullopt, std::nullopt);
+          return values;
+        },
+        [&] {
+          torch_values.mul_(1 - 1e-3 * 0.1).sub_(torch_average.lerp(gradients, 1 - 0.9).sign_(), 1e-3);
+          torch_average.lerp_(gradients, 1 - 0.99);
           return torch_values;
         });
   }
