@@ -3,14 +3,16 @@
 #
 # usage: scripts/compare/all.sh [--deadline MINUTES] [--only NAME,...] [--results DIR] [--again] [--list] [--table] [--quick]
 #
-#   --deadline M   minutes after which no run is started and the one under way is stopped (default: 120)
+#   --deadline M   minutes after which no run is started and the one under way is stopped, building included (default: 120); a run
+#                  gets half as much more at once than claims.tsv says that it takes
 #   --only LIST    names of runs or of claims of scripts/compare/claims.tsv
 #   --results DIR  keeps DIR/KIND/CLAIM.json, one for each kind of processor and claim, and DIR/claims.md, the table of them
 #                  all (default: scripts/compare/results/claims)
-#   --again        measures claims that have their file again
+#   --again        first removes what has been measured of all claims, or of those of --only; afterwards the command without
+#                  it goes on
 #   --list         prints what is due, and measures nothing
 #   --table        writes the table of what is there, and measures nothing
-#   --quick        one round of each, to see that everything runs; nothing is kept
+#   --quick        one round of each, to see that everything runs; it writes below build/compare/claims-quick alone
 #
 # The same command goes on where it was stopped. It builds what the comparisons run (cmake --preset release first). Python peers
 # are installed into build/compare/peers and build/compare/loader, unless PYTHON names a Python that has them all.
@@ -40,4 +42,4 @@ if [[ -z ${PYTHON:-} ]]; then
   export LOADER_PYTHON=$PWD/build/compare/loader/bin/python
   export PYTHON=$PWD/build/compare/peers/bin/python
 fi
-python3 scripts/compare/claims.py "$@"
+python3 scripts/compare/claims.py --spent "$SECONDS" "$@"
