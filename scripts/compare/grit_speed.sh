@@ -11,7 +11,8 @@
 #   --lengths LIST      of unlike,equal: lengths of texts spread so that more than half of what padding computes is padding,
 #                       or all alike (default: both)
 #   --precisions LIST   of fp32,bf16 (default: both)
-#   --contestants LIST  of train,sentence-transformers,eager,compiled,max-autotune,eager-sorted,compiled-sorted,
+#   --contestants LIST  of train,sentence-transformers,sentence-transformers-compiled,sentence-transformers-max-autotune,eager,
+#                       compiled,max-autotune,eager-sorted,compiled-sorted,
 #                       max-autotune-sorted (default: all)
 #   --steps N           optimizer steps of a run, above 2: the first two are not timed (default: 5, of 6x384 4)
 #   --batch N           queries of a micro-batch, each with a positive and a negative passage (default: 16, of
@@ -29,7 +30,7 @@
 # Contestants: train; a PyTorch loop with a GradCache around transformers' model, eager and compiled, its texts padded to the
 # longest of a micro-batch, in the order they come or (unlike ones) sorted by length within a step, compiled by torch.compile's
 # default and by max-autotune; sentence-transformers'
-# CachedMultipleNegativesRankingLoss. All take the same records in the same steps from the same first weights, without dropout,
+# CachedMultipleNegativesRankingLoss, in the same modes. All take the same records in the same steps from the same first weights, without dropout,
 # with as many threads; that steps hold the same tokens and that the losses of the first agree is checked: exit status 1 if not.
 # PYTHON names a Python with scripts/compare/grit.requirements.txt. See grit_speed.py, grit_speed_report.py, grit_order.py,
 # torch_grit.py and torch_grit_loop.py.

@@ -8,8 +8,8 @@ usage: unigram.py --speed ENCODE_SPEED [--out OUT [--rounds N] [--cpus LIST]] MO
 DOCUMENTS is a file of documents with a zero byte behind each, as encode_speed takes them (tests/tok/encode_speed_main.cc;
 build/release/tests/encode_speed). A line a pair says how many documents were compared and how many differ. The first
 documents that differ are named by their numbers. Exits with 1 where any differs. With --out they are timed, too, by the protocol
-of protocol.py: megabytes of text for a CPU second on one thread, of the package, given bytes, and of the suite, cold and
-warm (the package remembers nothing); OUT.json and OUT.md are written.
+of protocol.py: megabytes of text for a CPU second on one thread, of the package, given bytes, one document at a time and all in one
+list, and of the suite, cold and warm (the package remembers nothing); OUT.json and OUT.md are written.
 
 --random makes COUNT documents of bytes, of characters, and of parts of the models' pieces instead, the same every time.
 --train trains the models that the comparison of 2026-11-28 used, on lines of the texts.
@@ -116,12 +116,17 @@ def comparison_of(options, model, file):
         return {aspect: Sample(megabytes, report["cpu_s"][turn], report["wall_s"][turn])
                 for turn, aspect in enumerate(("cold", "warm"))}
 
-    def package():
-        _, took = protocol.timed(lambda: [processor.encode(document) for document in documents])
+    def package(encode):
+        _, took = protocol.timed(encode)
         return {aspect: Sample.of(megabytes, took) for aspect in ("cold", "warm")}
 
+    ways = {"one by one": lambda: [processor.encode(document) for document in documents],
+            "whole list": lambda: processor.encode(documents, num_threads=1)}
+    contestants = [Contestant(f"sentencepiece, {name}", lambda encode=encode: package(encode), "sentencepiece")
+                   for name, encode in ways.items()]
+
     name = f"{pathlib.Path(model).stem}, {pathlib.Path(file).name}"
-    return Comparison(name, "MB of text", [Contestant("trainwright", suite), Contestant("sentencepiece", package)],
+    return Comparison(name, "MB of text", [Contestant("trainwright", suite), *contestants],
                       **protocol.how(options), settings={"megabytes": round(megabytes, 3)})
 
 
