@@ -30,9 +30,10 @@ def detail(results, name, key):
 
 
 def stands(results, name, goal, of_what):
-    """How train stands to a contestant."""
-    told = results.statement(name, goal=goal)
-    judged = ("no goal without plain training's ratio: --plain-ratio" if goal is None else f"goal {goal:.2f}: {told['verdict']}")
+    """How train stands to a contestant. Another that failed might have been the best: nothing is established then."""
+    told, failed = results.statement(name, goal=goal), results.state["failed"]
+    judged = ("no goal without plain training's ratio: --plain-ratio" if goal is None else
+              f"goal {goal:.2f}: not established, as {', '.join(failed)} failed" if failed else f"goal {goal:.2f}: {told['verdict']}")
     return f"{protocol.ratio_text(told)} times as fast as {of_what} ({name}; {judged})"
 
 

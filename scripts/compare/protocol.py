@@ -336,7 +336,7 @@ class Results:
         told = {"comparison": self.state["name"], "aspect": aspect, "own": own or self.state["ours"],
                 "peer": peer or self.state["peers"][mode], "mode": mode,
                 "ratio": statistics.median(ratios), "low": low, "high": high, "probability": probability,
-                "rounds": len(ratios), "established": well, "failed": failed, "marks": self.marks()}
+                "rounds": len(ratios), "cpus": self.state["cpus"], "established": well, "failed": failed, "marks": self.marks()}
         return told | {"goal": goal, "verdict": verdict(goal, low, well)}
 
     def marks(self):
@@ -417,8 +417,10 @@ def digest_of(paths):
 def code_here():
     """What is measured here: the commit, the built programs, these scripts, and the versions of peers in this Python."""
     def git(*arguments):
-        done = subprocess.run(["git", "-C", ROOT, *arguments], capture_output=True, text=True, check=False)
-        return done.stdout.strip()
+        with contextlib.suppress(OSError):  # there may be no git
+            return subprocess.run(["git", "-C", ROOT, *arguments], capture_output=True, text=True, check=False).stdout.strip()
+        return ""
+
     changed_files = git("status", "--porcelain", "--untracked-files=no", "--", ":!scripts/compare/results")
     here = pathlib.Path(__file__).parent
     packages = {line.split("==")[0].strip() for path in here.glob("*requirements.txt") for line in path.read_text().splitlines()
