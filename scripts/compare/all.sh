@@ -15,7 +15,8 @@
 #   --quick        one round of each, to see that everything runs; it writes below build/compare/claims-quick alone
 #
 # The same command goes on where it was stopped. It builds what the comparisons run (cmake --preset release first). Python peers
-# are installed into build/compare/peers and build/compare/loader, unless PYTHON names a Python that has them all.
+# are installed into build/compare/peers, build/compare/loader and build/compare/tokenizer_json_families, unless PYTHON names a Python
+# that has them all (JSON_PYTHON and LOADER_PYTHON: those of the last two).
 # TRAINWRIGHT_TEST_DATA is the folder of real data. See README.md in this folder for the protocol and how to read the table.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
@@ -31,7 +32,7 @@ TRAINWRIGHT_TEST_DATA=$(cd "$TRAINWRIGHT_TEST_DATA" && pwd)
 export TRAINWRIGHT_TEST_DATA HF_HUB_OFFLINE=1
 build release train pretokenize pack evaluate generate embed encode_speed loader_speed packer_speed codec_bench kernel_speed
 if [[ -z ${PYTHON:-} ]]; then
-  for peers in peers loader; do
+  for peers in peers loader tokenizer_json_families; do
     python=build/compare/$peers/bin/python
     [[ -e build/compare/$peers/done ]] && continue
     say "installing peers into build/compare/$peers"
@@ -40,6 +41,7 @@ if [[ -z ${PYTHON:-} ]]; then
     touch "build/compare/$peers/done"
   done
   export LOADER_PYTHON=$PWD/build/compare/loader/bin/python
+  export JSON_PYTHON=$PWD/build/compare/tokenizer_json_families/bin/python
   export PYTHON=$PWD/build/compare/peers/bin/python
 fi
 python3 scripts/compare/claims.py --spent "$SECONDS" "$@"

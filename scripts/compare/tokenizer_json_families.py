@@ -208,7 +208,7 @@ def main():
     corpora_of = corpora(options.data, options.every)
     hash_of = hashlib.sha256(json.dumps(list(corpora_of.values())).encode()).hexdigest()[:12]
     record = protocol.Record(options.out, "tokenizer.json families beside Hugging Face tokenizers",
-                             "scripts/compare/tokenizer_json_families.py", notes=(
+                             "scripts/compare/tokenizer_json_families.sh", notes=(
                                  f"tokenizers {tokenizers.__version__}, transformers {transformers.__version__}; texts {hash_of}, every "
                                  f"{options.every}th document of bench/."))
     record.after = ids_text

@@ -20,6 +20,7 @@ which --train-one trains DOCUMENTS.model on, the one of Chinese with byte fallba
 
 Needs scripts/make_unigram_fixtures.requirements.txt."""
 import argparse
+import importlib.util
 import json
 import pathlib
 import random
@@ -155,8 +156,10 @@ def comparison_of(options, model, file):
         return {aspect: Sample.of(megabytes, took) for aspect in ("cold", "warm")}
 
     ways = {"one by one": lambda: [processor.encode(document) for document in documents],
-            "whole list": lambda: processor.encode(documents, num_threads=1),
-            "whole list, numpy": lambda: processor.encode(documents, num_threads=1, out_type="numpy")}
+            "whole list": lambda: processor.encode(documents, num_threads=1)}
+    if importlib.util.find_spec("numpy"):
+        processor.encode(documents[:1], num_threads=1, out_type="numpy")  # imports it
+        ways["whole list, numpy"] = lambda: processor.encode(documents, num_threads=1, out_type="numpy")
     contestants = [Contestant(f"sentencepiece, {name}", lambda encode=encode: package(encode), "sentencepiece")
                    for name, encode in ways.items()]
 

@@ -11,8 +11,8 @@
 # A model has 8,000 pieces of nmt_nfkc text, the Chinese one byte fallback, too, and is trained on the lines that both encode:
 # 12 MB at most. English is that of the sample; Japanese and Chinese are the manual pages of Debian's packages manpages-ja and
 # manpages-zh, in documents of up to 6,000 characters, fetched by apt-get into build/compare/unigram, where others may be put
-# beforehand: japanese.txt and chinese.txt. PYTHON names a Python with scripts/make_unigram_fixtures.requirements.txt, numpy
-# beside it; TRAINWRIGHT_TEST_DATA is the folder of real data (bench/). unigram.py compares other models and texts.
+# beforehand: japanese.txt and chinese.txt. PYTHON names a Python with scripts/make_unigram_fixtures.requirements.txt, and numpy,
+# if that is to be timed; TRAINWRIGHT_TEST_DATA is the folder of real data (bench/). unigram.py compares other models and texts.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 # shellcheck source=scripts/common.sh
