@@ -3,10 +3,10 @@
 
 usage: claims.py [--deadline MINUTES] [--spent SECONDS] [--only NAME,...] [--results DIR] [--again] [--list] [--table] [--quick]
 
-claims.tsv has, between tabs, two kinds of lines. `run NAME MINUTES COMMAND`: a comparison; its command gets OUT as its last word, and
-MINUTES is what it takes on two quiet processors; half as much more is the most that it gets at once. `claim NAME RUN COMPARISON ASPECT OWN PEER GOAL FILE PHRASE`: a ratio of that
-run's OUT.json, - where it is the usual one, the goal for it, one number or one a maker of processors (intel:1.3,amd:1.8), and
-the phrase of a file that makes the claim. In commands
+claims.tsv has, between tabs, two kinds of lines. `run NAME MINUTES COMMAND`: a comparison; its command gets OUT as its last
+word, and MINUTES is what it takes on two quiet processors; half as much more is the most that it gets at once. `claim NAME
+RUN COMPARISON ASPECT OWN PEER GOAL FILE PHRASE`: a ratio of that run's OUT.json, - where it is the usual one, the goal for
+it, one number or one a maker of processors (intel:1.3,amd:1.8), and the phrase of a file that makes the claim. In commands
 {data}, {python} and {bin} stand for the folder of data, the Python that has the peers, and the folder of built programs.
 
 DIR/KIND/NAME.json holds one claim on one kind of processor. A claim that has its file is not measured again, unless a mode of its

@@ -1,8 +1,9 @@
 """The runs and the report of generate.sh, by the protocol of protocol.py.
 
-Timed is decoding: what --tokens + 1 tokens take longer than one, of both sides, so that neither start-up nor the reading of the
-prompts is in it. In fp32 all tokens of both sides have to be the same; in bf16, where the best two logits of random weights are
-often within a rounding, those of fewer than half of the prompts may part at the first token. transformers stays alive between rounds; its compiled modes have a static cache of keys and values.
+Timed is decoding: what --tokens + 1 tokens take longer than one, of both sides, so that neither start-up nor the reading of
+the prompts is in it. In fp32 all tokens of both sides have to be the same; in bf16, where the best two logits of random
+weights are often within a rounding, those of fewer than half of the prompts may part at the first token. transformers stays
+alive between rounds; its compiled modes have a static cache of keys and values.
 """
 import argparse
 import json

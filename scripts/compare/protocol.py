@@ -502,7 +502,8 @@ class Record:
 
     def write(self):
         told = {"schema": SCHEMA, "script": self.script, "date": datetime.date.today().isoformat(), "machine": self.about,
-                "identity": self.identity, "commit": self.identity["commit"], "notes": self.notes, "extra": self.extra, "comparisons": self.states}
+                "identity": self.identity, "commit": self.identity["commit"], "notes": self.notes, "extra": self.extra,
+                "comparisons": self.states}
         partial = self.json.with_suffix(".partial")
         partial.write_text(json.dumps(told, indent=1) + "\n")
         partial.replace(self.json)
