@@ -1,15 +1,18 @@
 #!/usr/bin/env python3
 """Runs the comparisons behind the claims of claims.tsv and writes one table of them; see all.sh.
 
-usage: claims.py [--deadline MINUTES] [--only NAME,...] [--results DIR] [--again] [--list] [--table] [--quick]
+usage: claims.py [--deadline MINUTES] [--spent SECONDS] [--only NAME,...] [--results DIR] [--again] [--list] [--table] [--quick]
 
-claims.tsv has, between tabs, two kinds of lines. `run NAME MINUTES COMMAND`: a comparison; its command gets OUT as its last word, and
-MINUTES is what it takes on two quiet processors. `claim NAME RUN COMPARISON ASPECT OWN PEER GOAL FILE PHRASE`: a ratio of that
-run's OUT.json, - where it is the usual one, the goal for it, and the phrase of a file that makes the claim. In commands
+claims.tsv has, between tabs, two kinds of lines. `run NAME MINUTES COMMAND`: a comparison; its command gets OUT as its last
+word, and MINUTES is what it takes on two quiet processors; half as much more is the most that it gets at once. `claim NAME
+RUN COMPARISON ASPECT OWN PEER GOAL FILE PHRASE`: a ratio of that run's OUT.json, - where it is the usual one, the goal for
+it, one number or one a maker of processors (intel:1.3,amd:1.8), and the phrase of a file that makes the claim. In commands
 {data}, {python} and {bin} stand for the folder of data, the Python that has the peers, and the folder of built programs.
 
-DIR/KIND/NAME.json holds one claim on one kind of processor. A claim that has its file is not measured again, unless --again; the
-OUT.json of its run, from which an interrupted run goes on, is below build/compare/claims/KIND.
+DIR/KIND/NAME.json holds one claim on one kind of processor. A claim that has its file is not measured again, unless a mode of its
+peer failed, which is tried again; the OUT.json of its run, from which an interrupted run goes on, is below
+build/compare/claims/KIND. --again removes both first, so that afterwards the command without it goes on. --spent is how much of the
+deadline had passed when this began. --quick runs all below build/compare/claims-quick, from nothing, and writes no result.
 """
 import argparse
 import collections
@@ -32,6 +35,8 @@ TABLE = pathlib.Path(__file__).resolve().parent / "claims.tsv"
 # Makers whose processors the table always has a column for.
 MAKERS = ("intel", "amd")
 QUICK = "--rounds 1 --tries 1"
+# Of a run's minutes: the most that it gets at once, so that a noisy one leaves time to the others.
+MOST_OF_MINUTES = 1.5
 
 
 @dataclasses.dataclass(frozen=True)
@@ -49,9 +54,16 @@ class Claim:
     aspect: str
     own: str | None
     peer: str | None
-    goal: float
+    goals: dict  # {maker of processors, or "" for all: ratio}
     file: str
     phrase: str
+
+    def goal(self, kind):
+        """On a kind of processor; None where nobody has set one."""
+        return self.goals.get(kind.split("-")[0], self.goals.get(""))
+
+    def goal_text(self):
+        return ", ".join(f"{maker} {goal:g}".strip() for maker, goal in self.goals.items())
 
     def source(self):
         """FILE:LINE of the phrase."""
@@ -59,6 +71,16 @@ class Claim:
             if self.phrase in line:
                 return f"{self.file}:{number}"
         raise ValueError(f"{TABLE.name}: {self.name}: {self.file} does not say \"{self.phrase}\"")
+
+
+def goals_in(text):
+    """{"": 2.0} of 2, {"intel": 1.3, "amd": 1.8} of intel:1.3,amd:1.8."""
+    if ":" not in text:
+        return {"": float(text)}
+    goals = {maker: float(goal) for maker, _, goal in (part.partition(":") for part in text.split(","))}
+    if not set(goals) <= set(MAKERS):
+        raise ValueError(f"{text}: makers are {' and '.join(MAKERS)}")
+    return goals
 
 
 def read_table(text):
@@ -73,7 +95,7 @@ def read_table(text):
         elif kind == "claim" and len(fields) == 8 and name not in claims and fields[0] in runs:
             run, comparison, aspect, own, peer, goal, file, phrase = fields
             own, peer, aspect = (None if field == "-" else field for field in (own, peer, aspect))
-            claims[name] = Claim(name, run, comparison, aspect or "", own, peer, float(goal), file, phrase)
+            claims[name] = Claim(name, run, comparison, aspect or "", own, peer, goals_in(goal), file, phrase)
         else:
             raise ValueError(f"{TABLE.name}:{number}: neither a run nor a claim of a run above: {line}")
     return runs, claims
@@ -97,6 +119,9 @@ class Store:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(json.dumps(told, indent=1) + "\n")
 
+    def remove(self, kind, claim):
+        self.path(kind, claim).unlink(missing_ok=True)
+
     def kinds(self):
         """Those measured, and of each maker without any, the maker's name."""
         found = sorted(path.name for path in self.folder.glob("*") if path.is_dir() and any(path.glob("*.json")))
@@ -106,15 +131,17 @@ class Store:
 def judged(claim, record):
     """What a run's OUT.json says of a claim; None where it has nothing."""
     state = next((state for state in record["comparisons"] if state["name"] == claim.comparison), None)
-    told = protocol.Results(state).statement(claim.peer, claim.aspect, claim.goal, claim.own) if state else None
-    return told and {"claim": claim.name, "source": claim.source(), "date": record["date"], "machine": record["machine"],
-                     "notes": record["notes"], **told}
+    goal = claim.goal(record["machine"]["kind"])
+    told = protocol.Results(state).statement(claim.peer, claim.aspect, goal, claim.own) if state else None
+    return told and {"claim": claim.name, "source": claim.source(), "date": record["date"], "commit": record["commit"],
+                     "machine": record["machine"], "peers": record["identity"]["peers"], "notes": record["notes"], **told}
 
 
 def cell(told):
     if told is None:
         return "not measured"
-    return f"{told['verdict']}: {protocol.ratio_text(told)} of {told['mode']}, {told['date']}"
+    failed = f" ({', '.join(told['failed'])} failed)" if told["failed"] else ""
+    return f"{told['verdict']}{failed}: {protocol.ratio_text(told)} of {told['mode']}, {told['date']}, {told['commit']}"
 
 
 def table_of(claims, store):
@@ -128,7 +155,7 @@ def table_of(claims, store):
         found = [store.read(kind, claim) for kind in kinds]
         machines.update({told["machine"]["kind"]: protocol.machine_line(told["machine"]) for told in found if told})
         peer = claim.peer or next((told["peer"] for told in found if told), "the best")
-        lines.append(f"| {claim.name} | {peer} | {claim.goal:g} | {claim.source()} | " + " | ".join(map(cell, found)) + " |")
+        lines.append(f"| {claim.name} | {peer} | {claim.goal_text()} | {claim.source()} | " + " | ".join(map(cell, found)) + " |")
     counts = {kind: collections.Counter((store.read(kind, claim) or {"verdict": "not measured"})["verdict"] for claim in claims.values())
               for kind in kinds}
     lines += [""] + [f"- {kind}: {machines.get(kind, 'no such machine yet')}. " +
@@ -146,7 +173,7 @@ def run_one(run, claims, store, kind, options, seconds):
     """Runs a comparison for at most so many seconds, and stores what it says of its claims."""
     out = options.work / kind / run.name
     out.parent.mkdir(parents=True, exist_ok=True)
-    if options.again:
+    if options.quick:
         out.with_suffix(".json").unlink(missing_ok=True)
     command = ["timeout", "--kill-after=10", f"{seconds:.0f}", *command_of(run, out, options)]
     print(f"all: {shlex.join(command)}", file=sys.stderr, flush=True)
@@ -163,39 +190,56 @@ def run_one(run, claims, store, kind, options, seconds):
 
 
 def keep(claims, store, kind, record):
-    """Stores what a run says of its claims; False where it says nothing of one."""
+    """Stores what a run says of its claims; False where it says nothing of one, or a mode of a peer failed."""
     found = [(claim, judged(claim, record)) for claim in claims]
     for claim, told in found:
         if told:
             store.write(kind, claim, told)
         else:
             print(f"all: {claim.run} has nothing on {claim.name}: see its OUT.md", file=sys.stderr)
-    return all(told for _, told in found)
+        for name, why in (told or {}).get("failed", {}).items():
+            print(f"all: {claim.name}: not established: {name} failed: {why}", file=sys.stderr)
+    return all(told and not told["failed"] for _, told in found)
 
 
 def due(runs, claims, store, kind, options):
-    """[(run, its claims that are missing)]"""
-    wanted = {claim for claim in claims.values() if options.again or store.read(kind, claim) is None}
+    """[(run, its claims that are missing, or lack a mode that failed)]; all of them with --again or --quick"""
+    def missing(claim):
+        told = store.read(kind, claim)
+        return told is None or bool(told["failed"])
+    wanted = [claim for claim in claims.values() if options.again or options.quick or missing(claim)]
     if options.only:
         unknown = set(options.only) - set(runs) - set(claims)
         if unknown:
             raise ValueError(f"--only: no run or claim of claims.tsv: {', '.join(sorted(unknown))}")
-        wanted = {claim for claim in wanted if claim.run in options.only or claim.name in options.only}
-    of_runs = [(run, [claim for claim in claims.values() if claim in wanted and claim.run == run.name]) for run in runs.values()]
+        wanted = [claim for claim in wanted if claim.run in options.only or claim.name in options.only]
+    of_runs = [(run, [claim for claim in wanted if claim.run == run.name]) for run in runs.values()]
     return [(run, own) for run, own in of_runs if own]
+
+
+def begin_again(runs, claims, store, kind, options):
+    """Removes what is there of all that is asked for: it is stale, and what is measured from now on can be gone on with."""
+    for run, own in due(runs, claims, store, kind, options):
+        for claim in own:
+            store.remove(kind, claim)
+        for suffix in (".json", ".md"):
+            (options.work / kind / run.name).with_suffix(suffix).unlink(missing_ok=True)
 
 
 def run_all(runs, claims, store, kind, options, now=time.monotonic, execute=run_one):
     """True where every run that was due has ended well. A run that the time left is too short for is left out."""
-    end, well = now() + options.deadline * 60, True
+    end, well = now() + options.deadline * 60 - options.spent, True
+    if options.again and not options.quick:
+        begin_again(runs, claims, store, kind, options)
     for run, own in due(runs, claims, store, kind, options):
         left = end - now()
         if left < (1 if options.quick else run.minutes * 60):
             print(f"all: {run.name}: takes {run.minutes:g} minutes, and {max(0, left) / 60:.0f} are left", file=sys.stderr)
             well = False
             continue
-        well &= execute(run, own, store, kind, options, left)
-        write_table(claims, store)
+        well &= execute(run, own, store, kind, options, min(left, MOST_OF_MINUTES * 60 * run.minutes))
+        if not options.quick:
+            write_table(claims, store)
     return well
 
 
@@ -207,12 +251,13 @@ def write_table(claims, store):
 def main():
     parser = argparse.ArgumentParser(usage=__doc__)
     parser.add_argument("--deadline", type=float, default=120)
+    parser.add_argument("--spent", type=float, default=0)
     parser.add_argument("--only", type=lambda text: text.split(","))
     parser.add_argument("--results", type=pathlib.Path, default=ROOT / "scripts/compare/results/claims")
     for name in ("--again", "--list", "--table", "--quick"):
         parser.add_argument(name, action="store_true")
     options = parser.parse_args()
-    options.work = ROOT / "build/compare/claims"
+    options.work = ROOT / "build/compare" / ("claims-quick" if options.quick else "claims")
     options.data = os.environ.get("TRAINWRIGHT_TEST_DATA", "")
     options.python = os.environ.get("PYTHON", "python3")
     runs, claims = read_table(TABLE.read_text())
@@ -222,6 +267,8 @@ def main():
             print(f"{run.name}: {run.minutes:g} minutes: {run.command} OUT\n  " + "\n  ".join(claim.name for claim in own))
         return 0
     well = options.table or run_all(runs, claims, store, kind, options)
+    if options.quick:
+        return 0 if well else 1
     write_table(claims, store)
     print((store.folder / "claims.md").read_text())
     return 0 if well else 1

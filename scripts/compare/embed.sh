@@ -3,11 +3,12 @@
 # and faiss: time and memory, every contestant in processes of its own, interleaved.
 #
 # usage: scripts/compare/embed.sh [--rounds N] [--cpus LIST] [--modes LIST] [--works LIST] [--threads LIST]
-#                                 [--texts N] [--rows N] [--queries N] [--data FOLDER [--prepare]] OUT
+#                                 [--texts N] [--rows N] [--queries N] [--data FOLDER [--prepare]] [--longest-answer S] OUT
 #
 #   --rounds N      of each contestant, in the other order every other round (default: 5, the fewest of which anything is
 #                   established)
 #   --cpus LIST     processors to be pinned to (default: those with the least to do)
+#   --longest-answer S  seconds after which a peer has failed; compiling is in its first answer (default: 1800)
 #   --modes LIST    of eager,compiled,max-autotune: PyTorch's contestants (default: all)
 #   --works LIST    of embed,search (default: both)
 #   --threads LIST  numbers of threads (default: 1,2)

@@ -178,7 +178,7 @@ def worker_of(options, name, peer, mode, threads):
     libraries = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
     command = [sys.executable, __file__, "--data", options.data, "--peer", peer, "--peer-threads", threads,
                *(["--mode", mode] if mode else []), options.scratch / f"{name}.npy"]
-    return Worker(command, {**os.environ, **{library: str(threads) for library in libraries}})
+    return Worker(command, {**os.environ, **{library: str(threads) for library in libraries}}, longest_s=options.longest_answer)
 
 
 def compare(options, record, work, threads):

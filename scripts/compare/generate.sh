@@ -2,10 +2,11 @@
 # Generates with `generate` and with transformers' generate() side by side: speed, memory, start-up, tokens.
 #
 # usage: scripts/compare/generate.sh [--rounds N] [--cpus LIST] [--modes LIST] [--threads LIST] [--batches LIST]
-#                                    [--precisions LIST] [--tokens N] OUT
+#                                    [--precisions LIST] [--tokens N] [--longest-answer S] OUT
 #
 #   --rounds N         interleaved repetitions of every contestant (default: 5, the fewest of which anything is established)
 #   --cpus LIST        processors to be pinned to (default: those with the least to do)
+#   --longest-answer S seconds after which a peer has failed; compiling is in its first answer (default: 1800)
 #   --modes LIST       of eager,compiled,max-autotune: PyTorch's contestants (default: all)
 #   --threads LIST     of every contestant (default: 1)
 #   --batches LIST     sequences decoded together (default: 1,8)

@@ -1,7 +1,9 @@
 """The runs and the report of generate.sh, by the protocol of protocol.py.
 
-Timed is decoding: what --tokens + 1 tokens take longer than one, of both sides, so that neither start-up nor the reading of the
-prompts is in it. transformers stays alive between rounds; its compiled modes have a static cache of keys and values.
+Timed is decoding: what --tokens + 1 tokens take longer than one, of both sides, so that neither start-up nor the reading of
+the prompts is in it. In fp32 all tokens of both sides have to be the same; in bf16, where the best two logits of random
+weights are often within a rounding, those of fewer than half of the prompts may part at the first token. transformers stays
+alive between rounds; its compiled modes have a static cache of keys and values.
 """
 import argparse
 import json
@@ -109,7 +111,8 @@ def compare(options, record, folder, all_prompts, precision, batch, threads):
     contestants.append(Contestant("generate", lambda: run_ours(options, folder, prompts, precision, threads)))
     for name, mode in protocol.torch_modes(options).items():
         worker = Worker([sys.executable, __file__, "--peer", "--folder", folder, "--prompts", prompts_file, "--precision", precision,
-                         "--peer-threads", threads, *(["--compile", mode] if mode else []), "unused"])
+                         "--peer-threads", threads, *(["--compile", mode] if mode else []), "unused"],
+                        longest_s=options.longest_answer)
         workers.append(worker)
 
         def warm(worker=worker, name=name):
@@ -134,9 +137,36 @@ def compare(options, record, folder, all_prompts, precision, batch, threads):
     record.write()
 
 
+def compare_precisions(options, record, folder, prompts, threads):
+    """Ours in bf16 beside ours in fp32."""
+    contestants = [Contestant(f"generate, {precision}", lambda precision=precision: run_ours(options, folder, prompts, precision, threads))
+                   for precision in ("bf16", "fp32")]
+    record.run(Comparison(f"bf16 beside fp32, batch {len(prompts)}, threads {threads}", "tokens", contestants, threads=threads,
+                          settings={"tokens": options.tokens}, **protocol.how(options)))
+
+
 def same_prefix(first, second):
     equal = [next((i for i, (a, b) in enumerate(zip(x, y)) if a != b), len(x)) for x, y in zip(first, second)]
     return min(equal), sum(n == len(x) for n, x in zip(equal, first))
+
+
+def differences(record):
+    """What should be equal and is not."""
+    found = []
+    for state in record.states:
+        if "beside" in state["name"]:
+            continue
+        results = protocol.Results(state)
+        samples = {name: next(iter(results.samples(name, "").values())) for name in results.contestants("")}
+        own = samples.get(state["ours"], {}).get("ids")
+        for name, sample in samples.items():
+            theirs = sample.get("ids")
+            if own is None or theirs is None or name == state["ours"]:
+                continue
+            alike = [a == b if state["name"].startswith("fp32") else a[:1] == b[:1] for a, b in zip(own, theirs, strict=True)]
+            if sum(alike) < len(alike) if state["name"].startswith("fp32") else 2 * sum(alike) <= len(alike):
+                found.append(f"{state['name']}: {name} has the same tokens for {sum(alike)} of {len(alike)} prompts")
+    return found
 
 
 def extra_text(record):
@@ -147,6 +177,8 @@ def extra_text(record):
              f"{bandwidth / 1e9:.1f} GB/s that gpu-probe reached with all processors.", "",
              "| | contestant | peak memory MB | first token after, s | of the ceiling | same tokens as generate |", "|---|---|---:|---:|---:|---|"]
     for state in record.states:
+        if "beside" in state["name"]:
+            continue
         results, threads = protocol.Results(state), state["settings"]["threads"]
         precision, batch = state["name"].split(", ")[0], int(state["name"].split(", ")[1].split(" ")[1])
         ceiling = batch * bandwidth / (WEIGHTS_A_STEP * (2 if precision == "bf16" else 4))
@@ -159,6 +191,7 @@ def extra_text(record):
             lines.append(f"| {state['name']} | {name} | {max(sample['max_memory_bytes'] for sample in samples) / 1e6:.0f} | "
                          f"{'' if first is None else f'{first:.2f}'} | {f'{share:.0%}' if threads == os.cpu_count() else ''} | "
                          f"{whole} of {batch} whole, the first {shortest} of all |")
+    lines += ["", *[f"**Not the same work:** {line}." for line in differences(record)]]
     return "\n".join(lines) + "\n"
 
 
@@ -193,7 +226,11 @@ def main():
         for precision in options.precisions.split(","):
             for batch in map(int, options.batches.split(",")):
                 compare(options, record, folder, all_prompts, precision, batch, threads)
+        if {"fp32", "bf16"} <= set(options.precisions.split(",")):
+            for batch in map(int, options.batches.split(",")):
+                compare_precisions(options, record, folder, all_prompts[:batch], threads)
+    return protocol.exit_status(differences(record))
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

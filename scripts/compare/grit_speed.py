@@ -37,7 +37,9 @@ LENGTHS = {
               "limits": {"query": 64, "passage": 256}},
 }
 # Each with the options of torch_grit_loop.py; train has none.
-CONTESTANTS = {"train": None, "sentence-transformers": ["--loop", "st"],
+CONTESTANTS = {"train": None,
+               **{name: ["--loop", "st", *(["--compile", mode] if mode else [])]
+                  for name, mode in zip(grit_speed_report.LIBRARY, protocol.TORCH_MODES.values())},
                **{name + order: [*(["--compile", mode] if mode else []), *flags] for name, mode in protocol.TORCH_MODES.items()
                   for order, flags in (("", []), ("-sorted", ["--sorted"]))}}
 PACKAGES = ("torch", "transformers", "sentence-transformers")
@@ -104,7 +106,8 @@ class Contest:
         return Worker([sys.executable, HERE / "torch_grit_loop.py", "--init", self.folder / "initial/latest",
                        "--records", self.folder / "records.jsonl", "--batch", settings["batch"], "--accum", settings["accum"],
                        "--threads", self.threads, "--attention", settings["attention"], "--precision", settings["precision"],
-                       "--query-max-len", self.limits["query"], "--passage-max-len", self.limits["passage"], *flags])
+                       "--query-max-len", self.limits["query"], "--passage-max-len", self.limits["passage"], *flags],
+                      longest_s=self.options.longest_answer)
 
     def compare(self, record):
         """Runs all rounds; returns what differs of the first steps."""

@@ -8,10 +8,12 @@ LEAST_RATIO_UNLIKE = 2.5
 MOST_MEMORY = 0.5
 # Relative, of the loss of the first step: in bf16 scores of some tens are rounded to an eighth before they are exponents.
 LOSS_BOUND = {"fp32": 1e-3, "bf16": 5e-2}
-NAMES = {"train": "train", "sentence-transformers": "sentence-transformers",
+# sentence-transformers as it is, and compiled by the other modes.
+LIBRARY = ["sentence-transformers" + ("" if mode is None else f"-{name}") for name, mode in protocol.TORCH_MODES.items()]
+NAMES = {"train": "train", **{name: name.replace("-transformers-", "-transformers, ") for name in LIBRARY},
          **{name + order: f"PyTorch {name}, {words}" for name in protocol.TORCH_MODES
             for order, words in (("", "padded"), ("-sorted", "sorted by length"))}}
-PEERS = {name: "sentence-transformers" if name == "sentence-transformers" else "PyTorch" for name in NAMES if name != "train"}
+PEERS = {name: "sentence-transformers" if name in LIBRARY else "PyTorch" for name in NAMES if name != "train"}
 NOTES = ("A query has a positive and a negative passage. All take the same records in the same steps, from the same first weights, "
          "without dropout. Useful tokens are those of texts, padding is none.")
 
@@ -28,9 +30,10 @@ def detail(results, name, key):
 
 
 def stands(results, name, goal, of_what):
-    """How train stands to a contestant."""
-    told = results.statement(name, goal=goal)
-    judged = ("no goal without plain training's ratio: --plain-ratio" if goal is None else f"goal {goal:.2f}: {told['verdict']}")
+    """How train stands to a contestant. Another that failed might have been the best: nothing is established then."""
+    told, failed = results.statement(name, goal=goal), results.state["failed"]
+    judged = ("no goal without plain training's ratio: --plain-ratio" if goal is None else
+              f"goal {goal:.2f}: not established, as {', '.join(failed)} failed" if failed else f"goal {goal:.2f}: {told['verdict']}")
     return f"{protocol.ratio_text(told)} times as fast as {of_what} ({name}; {judged})"
 
 

@@ -2,11 +2,12 @@
 """Trains and evaluates a model with Hugging Face's Trainer on what `train` trained on, and what `evaluate` read.
 
 usage: hf_trainer.py --init CHECKPOINT --plan PLAN.json --train CHUNKS.jsonl --evaluation CHUNKS.jsonl --steps N
-                     [--threads N]
+                     [--compile MODE] [--threads N]
 
 Same start, tokens, order, schedule and optimiser as the run that the plan comes from. Every sample must be one span of
 one document, so that both sides compute the same attention. Before it, evaluates the same weights on the chunks of
---evaluation. Prints one JSON object: the loss, and wall and CPU time, of each step, the evaluation's loss and
+--evaluation. --compile takes a mode of torch.compile, by the Trainer's own arguments: compiling is in the first evaluation and in
+the first steps. Prints one JSON object: the loss, and wall and CPU time, of each step, the evaluation's loss and
 times. Needs torch, transformers, accelerate.
 """
 import time
@@ -70,6 +71,7 @@ def main():
         parser.add_argument(name, required=True)
     parser.add_argument("--steps", type=int, required=True)
     parser.add_argument("--threads", type=int, default=os.cpu_count())
+    parser.add_argument("--compile")
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
     transformers.logging.set_verbosity_error()
@@ -92,7 +94,8 @@ def main():
             gradient_accumulation_steps=plan["accum"], per_device_eval_batch_size=plan["batch"],
             max_grad_norm=plan["clip"], bf16=plan["precision"] == "bf16", use_cpu=True, logging_steps=1,
             save_strategy="no", report_to=[], disable_tqdm=True, train_sampling_strategy="sequential",
-            prediction_loss_only=True, remove_unused_columns=False)
+            prediction_loss_only=True, remove_unused_columns=False, torch_compile=options.compile is not None,
+            torch_compile_mode=options.compile)
         trainer = transformers.Trainer(model=model, args=arguments, train_dataset=training,
                                        optimizers=(optimizer, schedule), callbacks=[clock])
         before = trainer.evaluate(held)

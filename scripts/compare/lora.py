@@ -26,6 +26,8 @@ from protocol import Comparison, Contestant, Worker
 from train_runs import figures_of, records_of, version_of
 
 UNTIMED_STEPS = 2
+# Relative, of the losses of the steps that are not timed.
+LOSS_BOUND = {"fp32": 1e-3, "bf16": 1e-2}
 RUNS = ("fp32", "bf16", "fp32-nf4", "bf16-nf4")
 
 
@@ -57,7 +59,13 @@ def peft_side(options):
                                   betas=(plan["beta1"], plan["beta2"]), eps=plan["epsilon"], fused=True)
     stream = sample_order.training_samples(sample_order.read_chunks(options.train), plan["sequence_tokens"],
                                            plan["seed"], plan["window_chunks"])
-    run, done = torch.compile(model, mode=options.compile) if options.compile else model, itertools.count()
+    done = itertools.count()
+
+    def loss_of(ids, labels):
+        logits = model(input_ids=ids).logits
+        return F.cross_entropy(logits.flatten(0, 1), labels.flatten(), ignore_index=sample_order.IGNORE)
+
+    run = torch.compile(loss_of, mode=options.compile) if options.compile else loss_of
 
     def step():
         samples = list(itertools.islice(stream, plan["batch"]))
@@ -67,8 +75,7 @@ def peft_side(options):
                                      for sample in samples])
                        for part, padding in ((0, 0), (1, sample_order.IGNORE)))
         with torch.autocast("cpu", dtype=dtype, enabled=dtype != torch.float32):
-            logits = run(input_ids=ids).logits
-            loss = F.cross_entropy(logits.flatten(0, 1), labels.flatten(), ignore_index=sample_order.IGNORE)
+            loss = run(ids, labels)
         loss.backward()
         torch.nn.utils.clip_grad_norm_(trained, plan["clip"])
         number = next(done)
@@ -134,7 +141,7 @@ def compare(options, record, scratch, name, threads):
     for mode_name, mode in protocol.torch_modes(options).items():
         worker = Worker([sys.executable, __file__, "peft", "--base", scratch / "base", "--adapter", scratch / "start/latest",
                          "--plan", plan, "--train", scratch / "chunks.jsonl", "--threads", threads, *(["--nf4"] if nf4 else []),
-                         *(["--compile", mode] if mode else [])])
+                         *(["--compile", mode] if mode else [])], longest_s=options.longest_answer)
         workers.append(worker)
 
         def warm(worker=worker, mode_name=mode_name):
@@ -149,12 +156,26 @@ def compare(options, record, scratch, name, threads):
         for worker in workers:
             worker.close()
     first = results.state["tries"][0]["samples"]
+    ours = first["train"][""]["losses_nats"]
+    if losses:  # where nothing was measured, those of before are there
+        record.extra.setdefault("first losses", {})[results.state["name"]] = {"train": ours[:UNTIMED_STEPS], **losses}
     if losses.get("eager") and "peft, eager" in first:
-        ours = first["train"][""]["losses_nats"]
         theirs = losses["eager"] + first["peft, eager"][""]["losses_nats"]
         record.extra.setdefault("losses", {})[results.state["name"]] = {
             "first": ours[0], "last": ours[-1], "theirs": theirs[-1],
             "largest difference": max(abs(a - b) for a, b in zip(ours, theirs, strict=True))}
+
+
+def compare_precisions(options, record, scratch, threads):
+    """Ours in bf16 beside ours in fp32."""
+    total = UNTIMED_STEPS + options.steps
+
+    def contestant(precision, flag):
+        return Contestant(f"train, {precision}", lambda: protocol.timed_steps(
+            our_side(scratch, flag, "none", total, precision, threads)[0], UNTIMED_STEPS))
+
+    record.run(Comparison(f"bf16 beside fp32, threads {threads}", "tokens", [contestant("bf16", "bf16"), contestant("fp32", "no")],
+                          threads=threads, settings={"rank": options.rank, "steps": options.steps}, **protocol.how(options)))
 
 
 def extra_text(record):
@@ -169,9 +190,16 @@ def extra_text(record):
         results = protocol.Results(state)
         peaks = {name: max(sample["max_memory_bytes"] for sample in results.samples(name, "").values()) / 2**20
                  for name in results.contestants("")}
-        lines += [f"| {state['name']} | {name} | {peak:.0f} | {peaks['train'] / peak:.0%} |"
-                  for name, peak in peaks.items() if "train" in peaks]
+        lines += [f"| {state['name']} | {name} | {peak:.0f} | {peaks[state['ours']] / peak:.0%} |"
+                  for name, peak in peaks.items() if state["ours"] in peaks]
+    lines += ["", *[f"**Not the same work:** {line}." for line in differences(record)]]
     return "\n".join(lines) + "\n"
+
+
+def differences(record):
+    """What should be equal and is not: losses of the steps that are not timed. NF4 with bf16 is as bf16."""
+    return [line for name, told in record.extra.get("first losses", {}).items() for line in protocol.loss_differences(
+        name, told["train"], {who: losses for who, losses in told.items() if who != "train"}, LOSS_BOUND[name.split(",")[0].split("-")[0]])]
 
 
 def side_by_side(options):
@@ -191,6 +219,10 @@ def side_by_side(options):
         for name in options.runs.split(","):
             compare(options, record, scratch, name, threads)
             record.write()
+    if set(options.runs.split(",")) >= {"fp32", "bf16"}:
+        for threads in map(int, options.threads.split(",")):
+            compare_precisions(options, record, scratch, threads)
+    return protocol.exit_status(differences(record))
 
 
 def main():
@@ -217,8 +249,8 @@ def main():
     peft.add_argument("--threads", type=int, default=1)
     peft.set_defaults(run=peft_side)
     options = parser.parse_args()
-    options.run(options)
+    return options.run(options)
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Trains the same adapters with `train` and with peft, plain and on NF4 weights: losses, time of a step, memory.
 #
-# usage: scripts/compare/lora.sh [--rank R] [--adapter-flags=FLAGS] [--steps N] [--rounds N] [--cpus LIST]
+# usage: scripts/compare/lora.sh [--rank R] [--adapter-flags=FLAGS] [--steps N] [--rounds N] [--cpus LIST] [--longest-answer S]
 #                                [--threads LIST] [--runs LIST] [--modes LIST] OUT
 #
 #   --rank R        of the adapters, beside all linear layers (default: 16)
@@ -9,6 +9,7 @@
 #   --steps N       optimizer steps a round, beside two that are not timed (default: 5)
 #   --rounds N      interleaved repetitions of each side (default: 5, the fewest of which anything is established)
 #   --cpus LIST     processors to be pinned to (default: those with the least to do)
+#   --longest-answer S  seconds after which a peer has failed; compiling is in its first answer (default: 1800)
 #   --threads LIST  of both sides (default: 1)
 #   --runs LIST     of fp32,bf16,fp32-nf4,bf16-nf4 (default: all)
 #   --modes LIST    of eager,compiled,max-autotune: PyTorch's contestants (default: all)

@@ -7,7 +7,7 @@ import platform
 import time
 
 UNITS = ("amx_bf16", "amx_int8", "avx512_bf16", "avx512f", "avx2")
-SPIN_S = 0.2
+SPIN_S = 0.4
 
 
 @dataclasses.dataclass(frozen=True)
@@ -121,6 +121,10 @@ class Machine:
             if "cpu MHz" in fields:
                 found[int(fields["processor"])] = float(fields["cpu MHz"])
         return [found[cpu] for cpu in cpus if cpu in found]
+
+    def allowed(self):
+        """Processors that this process may use."""
+        return os.sched_getaffinity(0)
 
     def stolen_s(self, cpus):
         """Seconds that the host has taken from these processors."""

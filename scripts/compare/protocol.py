@@ -1,24 +1,29 @@
 """The protocol by which the scripts of this folder time contestants on machines that others use, too.
 
 The primary figure is of one thread on one pinned processor: work for a CPU second. With several threads it is work for a
-second of wall time, divided by what a spin loop gains there on as many threads at the same time, so that what the machine did
-not have to give is not taken for a contestant's fault. Contestants take turns in rounds, whose order turns round each time; at
+second of wall time, divided by what a spin loop gains there on as many threads just before and just after, so that what the
+machine did not have to give is not taken for a contestant's fault. Contestants take turns in rounds, whose order turns round each time; at
 least five rounds count. What is compared are the ratios of one round. Their median is reported with the interval between
 order statistics that covers the median of all rounds with the reported probability, whatever their distribution.
 
-A round is marked where the host took more than 2 % of the processors from it, or where a contestant of one thread, or the
-spin loop, got less than 95 % of a processor. A marked round is repeated. After three marked tries nothing is
-established: figures are still reported, and no verdict. A goal holds where the lower end of the interval reaches it.
+A round is marked where the host took more than 2 % of the processors from it, where a contestant of one thread, or the
+spin loop, got less than 95 % of a processor, or where the spin loop gained otherwise after a contestant than before it.
+A marked round is repeated. After three marked tries nothing is established: figures are still reported, and no verdict. Nor is
+it where a mode of the peer failed, which might have been its best. A goal holds where the lower end of the interval reaches it.
 
-A comparison is stored after each try in OUT.json, from which the same command goes on, and OUT.md is made of it.
+A comparison is stored after each try in OUT.json, from which the same command goes on, and OUT.md is made of it. It goes on
+only on the same machine with the same code and peers; otherwise it starts over, and says so.
 """
 import contextlib
 import dataclasses
 import datetime
+import hashlib
+import importlib.metadata
 import json
 import math
 import os
 import pathlib
+import platform
 import select
 import statistics
 import subprocess
@@ -27,19 +32,25 @@ import tempfile
 import time
 import typing
 
-from machine import Machine
+from machine import Machine, Spin
 
-SCHEMA = "trainwright.compare/1"
+SCHEMA = "trainwright.compare/2"
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+BUILD = ROOT / "build/release"
+# Those that are measured beside the tools.
+SPEED_PROGRAMS = ("encode_speed", "loader_speed", "packer_speed", "kernel_speed", "codec/codec_bench")
 LEAST_ROUNDS = 5
 MOST_TRIES = 3
 MOST_STEAL = 0.02
 LEAST_CPU_SHARE = 0.95
+# Of what a spin loop gains before and after a sample, and above the number of its threads.
+MOST_GAIN_CHANGE = MOST_GAIN_EXCESS = 0.05
 # A difference of two measurements below this is noise.
 LEAST_TIME_S = 1e-6
 # What the least and the greatest of five rounds cover: no interval of five covers more.
 CONFIDENCE = 1 - 2 * 0.5 ** LEAST_ROUNDS
-# So that compiling, which is part of a first answer, does not take all the time there is.
-LONGEST_ANSWER_S = 600
+# Compiling is part of a first answer, and may take twenty minutes on two processors.
+LONGEST_ANSWER_S = 1800
 # How PyTorch's contestants run: {name: mode of torch.compile}. The best of them is the peer.
 TORCH_MODES = {"eager": None, "compiled": "default", "max-autotune": "max-autotune"}
 
@@ -102,23 +113,48 @@ def interval(values, confidence=CONFIDENCE):
 
 
 def verdict(goal, low, established):
-    """What is said of a goal for a ratio, given the lower end of its interval (None: there is none)."""
+    """What is said of a goal (None: there is none) for a ratio, given the lower end of its interval (None: none, too)."""
     if not established or low is None:
         return "not established"
+    if goal is None:
+        return "no goal"
     return "holds" if low >= goal else "misses"
+
+
+@dataclasses.dataclass(frozen=True)
+class Spins:
+    """Of a sample of several threads: the spin loop on as many just before and just after it."""
+    threads: int
+    before: Spin
+    after: Spin
+
+    @property
+    def gain(self):
+        return (self.before.gain + self.after.gain) / 2
+
+    def marks(self):
+        share = min(self.before.least_cpu_share, self.after.least_cpu_share)
+        gains = f"gain {self.before.gain:.2f} before and {self.after.gain:.2f} after"
+        greatest = max(self.before.gain, self.after.gain)
+        return (([f"CPU/wall {share:.2f} a thread"] if share < LEAST_CPU_SHARE else []) +
+                ([gains] if abs(self.before.gain - self.after.gain) > MOST_GAIN_CHANGE * greatest else []) +
+                ([f"{gains}, of {self.threads} threads"] if greatest > self.threads * (1 + MOST_GAIN_EXCESS) else []))
 
 
 class Comparison:
     """Contestants that do the same work, the first of them ours."""
 
     def __init__(self, name, unit, contestants, *, threads=1, rounds=LEAST_ROUNDS, tries=MOST_TRIES, settings=None, machine=None,
-                 cpus=None):
+                 cpus=None, by_gain=True):
         """`tries` is how often a round is measured at most.
 
-        `settings` is what else the figures depend on: stored rounds of other settings are not gone on with.
+        `settings` is what else the figures depend on: stored rounds of other settings are not gone on with. Without
+        `by_gain` the rates of several threads are not divided by a spin loop's gain: where a contestant does the same work
+        with more processes, its rate has the unit of the others.
         """
         self.name, self.unit, self.contestants, self.threads, self.rounds = name, unit, list(contestants), threads, rounds
-        self.settings = {"unit": unit, "threads": threads, **(settings or {})}
+        self.by_gain = by_gain
+        self.settings = {"unit": unit, "threads": threads, **({} if by_gain else {"by_gain": False}), **(settings or {})}
         self.machine, self.most_tries = machine or Machine(), tries
         self.cpus = list(cpus[:threads]) if cpus else None
         if self.cpus and len(self.cpus) < threads:
@@ -135,23 +171,43 @@ class Comparison:
                 "failed": self.failed, "tries": self.tries}
 
     def resume(self, state):
-        """Takes over the finished rounds of the same comparison."""
-        if state["settings"] == self.settings and list(state["peers"]) == [one.name for one in self.contestants]:
-            self.tries, self.failed, self.cpus = state["tries"], state["failed"], self.cpus or state["cpus"]
+        """Takes over the finished rounds of the same comparison; returns why it does not."""
+        if state["settings"] != self.settings or list(state["peers"]) != [one.name for one in self.contestants]:
+            return "other settings or contestants"
+        if self.cpus not in (None, state["cpus"]) or not set(state["cpus"] or ()) <= set(self.machine.allowed()):
+            return f"it was on processors {state['cpus']}"
+        self.tries, self.failed, self.cpus = state["tries"], state["failed"], state["cpus"]
+        return None
 
     def run(self, after_try=lambda: None):
         """The rounds that are missing. `after_try` is called after each try of each."""
+        self.cpus = self.cpus or self.machine.choose(self.threads)
+        prepared = self.retry_failed()
         done = max((one["round"] for one in self.tries if one["counts"]), default=0)
         if done >= self.rounds:
             return self
-        self.cpus = self.cpus or self.machine.choose(self.threads)
         with self.machine.pinned(self.cpus):
             for contestant in self.living():
-                if contestant.prepare:
+                if contestant.prepare and contestant.name not in prepared:
                     self.guarded(contestant, contestant.prepare)
         for number in range(done + 1, self.rounds + 1):
             self.one_round(number, after_try)
         return self
+
+    def retry_failed(self):
+        """The names of those that failed when the stored rounds were measured and can do their work now.
+
+        The rounds start over where there is one: those stored lack it.
+        """
+        before, self.failed = self.failed, {}
+        with self.machine.pinned(self.cpus):
+            for contestant in self.contestants:
+                if contestant.name in before:
+                    self.guarded(contestant, contestant.prepare or contestant.measure)
+        works = before.keys() - self.failed.keys()
+        if works:
+            self.tries = []
+        return works
 
     def one_round(self, number, after_try):
         # Where a round was marked each time no verdict is possible: the others are measured once, for their figures.
@@ -183,7 +239,7 @@ class Comparison:
         load = [self.machine.load()]
         for contestant in order:
             threads = contestant.threads or self.threads
-            spin = self.machine.spin(self.cpus[:threads]) if threads > 1 else None
+            before = self.machine.spin(self.cpus[:threads]) if threads > 1 else None
             begin, stolen = self.machine.now(), self.machine.stolen_s(self.cpus)
             with self.machine.pinned(self.cpus):
                 measured = self.guarded(contestant, contestant.measure)
@@ -191,6 +247,7 @@ class Comparison:
             stolen_s += self.machine.stolen_s(self.cpus) - stolen
             if measured is None:
                 continue
+            spin = before and Spins(threads, before, self.machine.spin(self.cpus[:threads]))
             aspects = measured if isinstance(measured, dict) else {"": measured}
             samples[contestant.name] = {aspect: self.stored(sample, spin) for aspect, sample in aspects.items()}
             marks += self.marks_of(contestant, aspects, spin)
@@ -206,7 +263,7 @@ class Comparison:
     def stored(self, sample, spin):
         took = max(sample.cpu_s if self.threads == 1 else sample.wall_s, LEAST_TIME_S)
         told = {"work": sample.work, "cpu_s": sample.cpu_s, "wall_s": sample.wall_s, "cpu_share": sample.cpu_share,
-                "rate": sample.work / took / (spin.gain if spin else 1)}
+                "rate": sample.work / took / (spin.gain if spin and self.by_gain else 1)}
         return told | ({"spin_gain": spin.gain} if spin else {}) | sample.details
 
     def marks_of(self, contestant, aspects, spin):
@@ -214,8 +271,7 @@ class Comparison:
         if any(min(sample.cpu_s, sample.wall_s) < LEAST_TIME_S for sample in aspects.values()):
             return [f"{contestant.name}: takes no longer than its start-up"]
         if spin is not None:
-            return [] if spin.least_cpu_share >= LEAST_CPU_SHARE else [
-                f"spin loop before {contestant.name}: CPU/wall {spin.least_cpu_share:.2f} a thread"]
+            return [f"spin loop beside {contestant.name}: {mark}" for mark in spin.marks()]
         return [f"{contestant.name}{', ' + aspect if aspect else ''}: CPU/wall {sample.cpu_share:.2f}"
                 for aspect, sample in aspects.items() if sample.cpu_share < LEAST_CPU_SHARE]
 
@@ -254,35 +310,41 @@ class Results:
         ours, theirs = self.samples(own or self.state["ours"], aspect), self.samples(name, aspect)
         return [ours[number]["rate"] / theirs[number]["rate"] for number in sorted(ours.keys() & theirs.keys())]
 
+    def modes(self, peer):
+        """The contestants of a peer; all peers' where none is named."""
+        peers = self.state["peers"]
+        return [name for name, of_peer in peers.items() if name != self.state["ours"]
+                and (peer in (of_peer, name) if peer else of_peer != peers[self.state["ours"]])]
+
     def best_mode(self, peer, aspect=""):
         """The contestant of a peer that has the greatest median; any peer's where none is named."""
-        peers = self.state["peers"]
-        names = [name for name, of_peer in peers.items() if self.rates(name, aspect) and name != self.state["ours"]
-                 and (peer in (of_peer, name) if peer else of_peer != peers[self.state["ours"]])]
+        names = [name for name in self.modes(peer) if self.rates(name, aspect)]
         return max(names, key=lambda name: statistics.median(self.rates(name, aspect)), default=None)
 
     def statement(self, peer=None, aspect="", goal=None, own=None):
         """The ratio of ours, or of `own`, to a peer's best mode, with its interval and what follows for a goal.
 
-        None where nothing is measured.
+        None where nothing is measured. Where a mode of the peer failed nothing is established: it might have been the best.
         """
         mode = self.best_mode(peer, aspect)
         ratios = self.ratios(mode, aspect, own) if mode else []
         if not ratios:
             return None
         low, high, probability = interval(ratios) or (None, None, None)
+        failed = {name: self.state["failed"][name] for name in self.modes(peer) if name in self.state["failed"]}
+        well = self.established and not failed
         told = {"comparison": self.state["name"], "aspect": aspect, "own": own or self.state["ours"],
                 "peer": peer or self.state["peers"][mode], "mode": mode,
                 "ratio": statistics.median(ratios), "low": low, "high": high, "probability": probability,
-                "rounds": len(ratios), "established": self.established, "marks": self.marks()}
-        return told | ({} if goal is None else {"goal": goal, "verdict": verdict(goal, low, self.established)})
+                "rounds": len(ratios), "cpus": self.state["cpus"], "established": well, "failed": failed, "marks": self.marks()}
+        return told | {"goal": goal, "verdict": verdict(goal, low, well)}
 
     def marks(self):
         """{what: how often} of all tries, without their numbers."""
         counts = {}
         for one in self.state["tries"]:
             for mark in one["marks"]:
-                what = next((word for word in ("steal", "CPU/wall") if word in mark), "no time left")
+                what = next((word for word in ("steal", "CPU/wall", "gain") if word in mark), "no time left")
                 counts[what] = counts.get(what, 0) + 1
         return counts
 
@@ -312,7 +374,9 @@ def markdown_row(claim, told, machine):
 def section(state):
     """Markdown of one comparison."""
     results = Results(state)
-    clock = "CPU second" if state["settings"]["threads"] == 1 else "second, of several threads divided by the spin loop's gain"
+    settings = state["settings"]
+    clock = ("CPU second" if settings["threads"] == 1 else "second" if not settings.get("by_gain", True) else
+             "second, of several threads divided by the spin loop's gain")
     lines = [f"## {state['name']}", "", f"{state['settings']['unit']} a {clock}; threads {state['settings']['threads']}, "
              f"processors {state['cpus']}, {len(results.rounds)} rounds" +
              ("." if results.established else ": **not established**") +
@@ -334,25 +398,83 @@ def machine_line(machine):
             f"{', '.join(machine['units']) or 'no wide units'}{clock}{', virtual' if machine['virtual'] else ''})")
 
 
+def version_here(package):
+    try:
+        return importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        return None
+
+
+def digest_of(paths):
+    """None of no files."""
+    sha = hashlib.sha256()
+    for path in (found := sorted(path for path in paths if path.is_file())):
+        sha.update(f"{path.name} {path.stat().st_size}\n".encode())
+        sha.update(path.read_bytes())
+    return sha.hexdigest()[:16] if found else None
+
+
+def code_here():
+    """What is measured here: the commit, the built programs, these scripts, and the versions of peers in this Python."""
+    def git(*arguments):
+        with contextlib.suppress(OSError):  # there may be no git
+            return subprocess.run(["git", "-C", ROOT, *arguments], capture_output=True, text=True, check=False).stdout.strip()
+        return ""
+
+    changed_files = git("status", "--porcelain", "--untracked-files=no", "--", ":!scripts/compare/results")
+    here = pathlib.Path(__file__).parent
+    packages = {line.split("==")[0].strip() for path in here.glob("*requirements.txt") for line in path.read_text().splitlines()
+                if line and line[0] not in "#-"}
+    versions = {package: version_here(package) for package in sorted(packages)}
+    return {"commit": (git("rev-parse", "--short=12", "HEAD") or "no commit") + (", changed" if changed_files else ""),
+            "programs": digest_of([*(BUILD / "bin").glob("*"), *(BUILD / "tests" / name for name in SPEED_PROGRAMS)]),
+            "scripts": digest_of([*here.glob("*.py"), *here.glob("*.sh")]), "python": platform.python_version(),
+            "peers": {package: version for package, version in versions.items() if version}}
+
+
+def identity_of(machine, code):
+    """What stored rounds must share with those that go on with them."""
+    own = ("kind", "model", "family_model_stepping", "microcode", "processors", "memory_bytes")
+    return {"machine": {name: machine.get(name) for name in own}, **code}
+
+
+def changed(before, now):
+    """What differs between identities, in words. The commit counts only where there are no built programs to be compared."""
+    def flat(identity):
+        return {f"{name}{' ' + key if key else ''}": value for name, part in identity.items()
+                for key, value in (part if isinstance(part, dict) else {"": part}).items()}
+    before, now = flat(before), flat(now)
+    names = [name for name in dict.fromkeys([*before, *now]) if name != "commit" or now["programs"] is None]
+    return [f"{name} was {before.get(name)}, is {now.get(name)}" for name in names if before.get(name) != now.get(name)]
+
+
 class Record:
     """OUT.json and OUT.md: the comparisons of one script on one machine."""
 
-    def __init__(self, out, title, script, *, notes="", machine=None):
-        """`notes` is said below the title: versions, and what is timed."""
+    def __init__(self, out, title, script, *, notes="", machine=None, code=None):
+        """`notes` is said below the title: versions, and what is timed. `code` takes the place of code_here()."""
         self.json, self.md = pathlib.Path(f"{out}.json"), pathlib.Path(f"{out}.md")
         self.title, self.script, self.notes = title, script, notes
         self.machine = machine or Machine()
         self.about, self.states, self.extra, self.after = self.machine.record(), [], {}, lambda record: ""
+        self.identity = identity_of(self.about, code or code_here())
         if self.json.exists():
             stored = json.loads(self.json.read_text())
-            if isinstance(stored, dict) and stored.get("schema") == SCHEMA and stored["machine"]["kind"] == self.about["kind"]:
+            changes = changed(stored["identity"] if stored.get("schema") == SCHEMA else {}, self.identity)
+            if changes:
+                self.say(f"starts over: {'; '.join(changes)}")
+            else:
                 self.states, self.extra = stored["comparisons"], stored["extra"]
+
+    def say(self, what):
+        print(f"{self.json}: {what}", file=sys.stderr, flush=True)
 
     def run(self, comparison):
         """Runs what is missing of a comparison; returns its Results."""
         for state in self.states:
-            if state["name"] == comparison.name:
-                comparison.resume(state)
+            why = comparison.resume(state) if state["name"] == comparison.name else None
+            if why:
+                self.say(f"{comparison.name} starts over: {why}")
         self.states = [state for state in self.states if state["name"] != comparison.name] + [comparison.state()]
 
         def after_try():
@@ -380,7 +502,8 @@ class Record:
 
     def write(self):
         told = {"schema": SCHEMA, "script": self.script, "date": datetime.date.today().isoformat(), "machine": self.about,
-                "notes": self.notes, "extra": self.extra, "comparisons": self.states}
+                "identity": self.identity, "commit": self.identity["commit"], "notes": self.notes, "extra": self.extra,
+                "comparisons": self.states}
         partial = self.json.with_suffix(".partial")
         partial.write_text(json.dumps(told, indent=1) + "\n")
         partial.replace(self.json)
@@ -568,11 +691,31 @@ def add_options(parser):
                         help=f"of PyTorch's contestants: {','.join(TORCH_MODES)} (default: all)")
     parser.add_argument("--cpus", type=lambda text: [int(part) for part in text.split(",")],
                         help="processors to be pinned to (default: those with the least to do)")
+    parser.add_argument("--longest-answer", type=float, default=LONGEST_ANSWER_S, metavar="SECONDS",
+                        help="after which a peer has failed; compiling is part of its first answer (default: %(default)s)")
 
 
 def torch_modes(options):
     """{name: mode of torch.compile} of those that are wanted."""
     return {name: TORCH_MODES[name] for name in options.modes}
+
+
+def loss_differences(name, ours, others, bound):
+    """A line for each of others, {contestant: losses}, one of which is further from ours than `bound`, relatively."""
+    found = []
+    for who, losses in others.items():
+        pairs = list(zip(ours, losses))
+        if not pairs or any(not abs(a - b) <= bound * abs(b) for a, b in pairs):
+            found.append(f"{name}: the first losses of {who} are {', '.join(f'{loss:.5f}' for loss in losses)}, of ours "
+                         f"{', '.join(f'{loss:.5f}' for loss in ours[:len(losses)])}: more than {bound:g} apart")
+    return found
+
+
+def exit_status(failures):
+    """1 where the contestants did not do the same work, as told on standard error."""
+    for line in failures:
+        print(f"not the same work: {line}", file=sys.stderr)
+    return 1 if failures else 0
 
 
 def how(options):

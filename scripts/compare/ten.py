@@ -79,7 +79,8 @@ class Contest:
         return Worker([sys.executable, HERE / "torch_ten_loop.py", "--what", what, *start, "--shape", self.folder / "mamba2.json",
                        "--chunks", self.folder / "chunks.jsonl", "--seq", settings["tokens"], "--batch", settings["batch"],
                        "--threads", self.threads, "--channels", self.shape["ten"]["num_eigenstates"],
-                       *(["--compile", mode] if mode else [])])
+                       *(["--compile", mode] if mode else [])],
+                      longest_s=self.options.longest_answer)
 
     def scan(self):
         """The kernels' rows of kernel_speed, forward and backward."""

@@ -2,10 +2,11 @@
 # Trains the family ten with `train` and its peers side by side: tokens/s, tokens a processor's second and peak memory.
 #
 # usage: scripts/compare/ten.sh [--rounds N] [--cpus LIST] [--models LIST] [--tokens LIST] [--contestants LIST] [--steps N]
-#                               [--threads N] OUT
+#                               [--threads N] [--longest-answer S] OUT
 #
 #   --rounds N          interleaved repetitions of every contestant (default: 5, the fewest of which anything is established)
 #   --cpus LIST         processors to be pinned to (default: those with the least to do)
+#   --longest-answer S  seconds after which a peer has failed; compiling is in its first answer (default: 1800)
 #   --models LIST       of ten-micro,ten-small, which read bytes: 1.6M and 15M parameters (default: both)
 #   --tokens LIST       tokens of a sample (default: 512,2048,8192,32768); a step has 32,768 whatever its samples
 #   --contestants LIST  of train,llama,eager,compiled,max-autotune,llama-eager,llama-compiled,llama-max-autotune,mamba2,scan,

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Compares the ids of tokenizer.json files of every family with Hugging Face tokenizers on real and random text, and times
-both on one thread; writes OUT.md.
+both on one thread; writes OUT.json and OUT.md.
 
-usage: tokenizer_json_families.py --data DIR --encode-speed PROGRAM --out OUT.md [--every N]
+usage: tokenizer_json_families.py --data DIR --encode-speed PROGRAM [--rounds N] [--cpus LIST] [--every N] [--timed LIST] OUT
 
 DIR is the folder of real data (tokenizers/, text/, bench/). Real files of these families cannot be had without a network,
 so each is made here: of the SentencePiece models of DIR by the converter of the package transformers, and by the rules of
@@ -10,30 +10,31 @@ its converters for Llama, Gemma and T5; WordPiece by training on text/wikitext2-
 with that way to cut. --every N takes every N-th document of bench/ (default 8). Documents are the paragraphs of text/, those
 of bench/, and the random ones of tests/tok/tokenizer_json_documents.py, which hold many scripts.
 
-MB = 1e6 bytes of UTF-8 per second of CPU time. The library encodes all documents at once by encode_batch_fast with one
-thread and its cache as it comes; encode_speed's first pass, with nothing remembered, is "ours, cold", the second "ours, warm".
+The ids of all documents are compared: the exit status is 1 where any differ. --timed names the texts that are timed, of
+text,english,code,random (default: english), by the protocol of protocol.py: MB = 1e6 bytes of UTF-8 for a CPU second. The library
+encodes all documents at once by encode_batch_fast with one thread, in a process of its own; encode_speed's first pass, with nothing
+remembered, is "cold" beside it, its second "warm".
 Needs tokenizers, transformers, sentencepiece, protobuf (scripts/compare/tokenizer_json_families.requirements.txt).
 """
 import argparse
-import datetime
 import hashlib
 import json
 import os
 import pathlib
-import platform
 import re
 import struct
 import subprocess
 import sys
 import tempfile
-import time
 
 os.environ["RAYON_NUM_THREADS"] = "1"
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(ROOT / "tests/tok"))
+import protocol  # noqa: E402
 import tokenizer_json_documents as random_documents  # noqa: E402
 import tokenizers  # noqa: E402
 import transformers  # noqa: E402
+from protocol import Comparison, Contestant, Sample  # noqa: E402
 from sentencepiece import sentencepiece_model_pb2  # noqa: E402
 from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers  # noqa: E402
 from transformers.convert_slow_tokenizer import SpmConverter  # noqa: E402
@@ -144,12 +145,11 @@ def corpora(data, every):
     return {name: [text.replace("\0", "") for text in texts if text.replace("\0", "")] for name, texts in found.items()}
 
 
-def ours(program, model, texts):
+def ids_of(program, model, documents):
+    """Of encode_speed: a list a document."""
     with tempfile.TemporaryDirectory() as folder:
-        documents, ids = pathlib.Path(folder) / "documents", pathlib.Path(folder) / "ids"
-        documents.write_bytes(b"".join(text.encode() + b"\0" for text in texts))
-        done = subprocess.run([program, model, documents, "2", "--ids", ids], capture_output=True, check=True, text=True)
-        seconds = json.loads(done.stdout)["cpu_s"]
+        ids = pathlib.Path(folder) / "ids"
+        subprocess.run([program, model, documents, "1", "--ids", ids], capture_output=True, check=True)
         numbers = struct.unpack(f"<{ids.stat().st_size // 4}I", ids.read_bytes())
     lists, current = [], []
     for number in numbers:
@@ -158,47 +158,83 @@ def ours(program, model, texts):
             current = []
         else:
             current.append(number)
-    return lists, seconds
+    return lists
+
+
+def encode(tokenizer, texts):
+    return tokenizer.encode_batch_fast(texts, add_special_tokens=False)
+
+
+def compared_ids(options, model, texts, documents):
+    """How many documents and tokens there are, and how many documents differ."""
+    theirs = [one.ids for one in encode(Tokenizer.from_file(str(model)), texts)]
+    mine = ids_of(options.encode_speed, model, documents)
+    return {"documents": len(theirs), "tokens": sum(map(len, theirs)),
+            "differ": sum(a != b for a, b in zip(mine, theirs)) + abs(len(mine) - len(theirs))}
+
+
+def run_peer(model, documents):
+    """One measurement of the library, in this process."""
+    texts = [text.decode() for text in pathlib.Path(documents).read_bytes().split(b"\0")[:-1]]
+    tokenizer = Tokenizer.from_file(model)
+    encode(tokenizer, ["a"])  # what it builds at its first call
+    print(json.dumps(protocol.timed(lambda: encode(tokenizer, texts))[1]))
+
+
+def comparison_of(options, name, model, texts, documents):
+    megabytes = sum(len(text.encode()) for text in texts) / 1e6
+
+    def suite():
+        told = json.loads(protocol.run_command([options.encode_speed, model, documents, "2", "1"]).stdout)
+        return {aspect: Sample(megabytes, told["cpu_s"][turn], told["wall_s"][turn]) for turn, aspect in enumerate(("cold", "warm"))}
+
+    def library():  # in a process of its own, as its thread stays on the processors that it began on
+        done = protocol.run_command([sys.executable, __file__, "--peer", model, documents])
+        return {"cold": Sample.of(megabytes, json.loads(done.stdout.splitlines()[-1]))}
+
+    return Comparison(name, "MB of text", [Contestant("trainwright", suite), Contestant("Hugging Face tokenizers", library)],
+                      settings={"megabytes": round(megabytes, 3)}, **protocol.how(options))
+
+
+def ids_text(record):
+    lines = ["", "## Ids", "", "| file, text | documents | tokens | differ |", "|---|---:|---:|---:|"]
+    lines += [f"| {name} | {told['documents']:,} | {told['tokens']:,} | {told['differ']} |" for name, told in record.extra.items()]
+    return "\n".join(lines) + "\n"
 
 
 def main():
+    if sys.argv[1:2] == ["--peer"]:
+        return run_peer(*sys.argv[2:])
     parser = argparse.ArgumentParser()
     parser.add_argument("--data", type=pathlib.Path, required=True)
     parser.add_argument("--encode-speed", required=True)
-    parser.add_argument("--out", type=pathlib.Path, required=True)
     parser.add_argument("--every", type=int, default=8)
+    parser.add_argument("--timed", type=lambda text: text.split(","), default=["english"])
+    protocol.add_options(parser)
+    parser.add_argument("out")
     options = parser.parse_args()
-    texts = corpora(options.data, options.every)
-    rows, differing = [], 0
+    corpora_of = corpora(options.data, options.every)
+    hash_of = hashlib.sha256(json.dumps(list(corpora_of.values())).encode()).hexdigest()[:12]
+    record = protocol.Record(options.out, "tokenizer.json families beside Hugging Face tokenizers",
+                             "scripts/compare/tokenizer_json_families.sh", notes=(
+                                 f"tokenizers {tokenizers.__version__}, transformers {transformers.__version__}; texts {hash_of}, every "
+                                 f"{options.every}th document of bench/."))
+    record.after = ids_text
     with tempfile.TemporaryDirectory() as folder:
-        for number, (name, tokenizer) in enumerate(families(options.data).items()):
-            path = pathlib.Path(folder) / f"{number}.json"
-            path.write_text(tokenizer.to_str())
-            for corpus, documents in texts.items():
-                fresh = Tokenizer.from_file(str(path))
-                before = time.process_time()
-                theirs = [e.ids for e in fresh.encode_batch_fast(documents, add_special_tokens=False)]
-                library_s = time.process_time() - before
-                mine, seconds = ours(options.encode_speed, path, documents)
-                assert len(mine) == len(theirs)
-                differ = sum(a != b for a, b in zip(mine, theirs))
-                differing += differ
-                size = sum(len(text.encode()) for text in documents) / 1e6
-                rows.append((name, corpus, len(documents), sum(map(len, theirs)), differ, size / library_s, size / seconds[0],
-                             size / seconds[1]))
-                print(rows[-1], flush=True)
-    hash_of = hashlib.sha256(json.dumps(list(texts.values())).encode()).hexdigest()[:12]
-    lines = [f"# tokenizer.json families against Hugging Face tokenizers, {datetime.date.today()}", "",
-             f"tokenizers {tokenizers.__version__}, transformers {transformers.__version__}; {platform.machine()}, one thread; texts "
-             f"{hash_of}, every {options.every}th document of bench/. See tokenizer_json_families.py.",
-             f"**{differing} of {sum(row[2] for row in rows)} documents differ.** MB/s of CPU time.", "",
-             "| file | text | documents | tokens | differ | library | ours, cold | ours, warm | cold ratio |",
-             "|---|---|---|---|---|---|---|---|---|"]
-    for name, corpus, count, tokens, differ, library, cold, warm in rows:
-        lines.append(f"| {name} | {corpus} | {count:,} | {tokens:,} | {differ} | {library:.2f} | {cold:.1f} | {warm:.1f} | "
-                     f"{cold / library:.1f} |")
-    options.out.write_text("\n".join(lines) + "\n")
-    sys.exit(1 if differing else 0)
+        for corpus, texts in corpora_of.items():
+            pathlib.Path(folder, corpus).write_bytes(b"".join(text.encode() + b"\0" for text in texts))
+        for number, (family, tokenizer) in enumerate(families(options.data).items()):
+            model = pathlib.Path(folder) / f"{number}.json"
+            model.write_text(tokenizer.to_str())
+            for corpus, texts in corpora_of.items():
+                name, documents = f"{family}, {corpus}", pathlib.Path(folder, corpus)
+                if name not in record.extra:
+                    record.extra[name] = compared_ids(options, model, texts, documents)
+                    record.write()
+                if corpus in options.timed:
+                    record.run(comparison_of(options, name, model, texts, documents))
+    return protocol.exit_status([f"{name}: {told['differ']} documents differ" for name, told in record.extra.items() if told["differ"]])
 
 
-main()
+if __name__ == "__main__":
+    sys.exit(main())

@@ -8,7 +8,7 @@ usage: torch_grit_loop.py --init CHECKPOINT --records RECORDS.jsonl --batch B --
 Steps take the records one behind the other, B x A each: RECORDS.jsonl holds them in the order of the steps. LOOP is torch:
 torch_grit.py's GradCache around transformers' model, padded to the longest text of a micro-batch; or st: sentence-transformers'
 CachedMultipleNegativesRankingLoss with micro-batches of B. --sorted puts the texts of a step in the order of their lengths
-before it is cut into micro-batches, --compile compiles the layers by a mode of torch.compile, with --few-shapes for each shape of a
+before it is cut into micro-batches (of torch alone), --compile compiles the layers by a mode of torch.compile, with --few-shapes for each shape of a
 micro-batch instead of for all. Nothing is dropped out. Each line of its standard input asks for `steps` steps from the step `first`
 on (protocol.py), whatever it has done before. Answers have wall and processor time, tokens and tokens with padding of each step,
 the losses, threads and peak memory.
@@ -19,10 +19,17 @@ import resource
 
 import torch
 from transformers import LlamaForCausalLM
+from transformers.models.llama.modeling_llama import LlamaDecoderLayer
 
 import protocol
 import torch_grit
 from torch_grit import Options, Texts
+
+
+def compile_layers(layers, mode, few_shapes):
+    """One at a time: one compilation serves them all."""
+    for layer in layers:
+        layer.compile(dynamic=not few_shapes, mode=mode)
 
 
 class LeanModel(torch_grit.Model):
@@ -32,9 +39,7 @@ class LeanModel(torch_grit.Model):
         super().__init__(language_model, options)
         self.run = language_model.base_model
         if mode:
-            # A layer at a time: one compilation serves them all.
-            for layer in self.run.layers:
-                layer.compile(dynamic=not few_shapes, mode=mode)
+            compile_layers(self.run.layers, mode, few_shapes)
 
     def hidden(self, ids_bt, tokens_bt, bidirectional):
         # A mask of 4 dimensions is taken as it is; one of 2 becomes a causal one.
@@ -94,6 +99,10 @@ class SentenceTransformersLoop:
         self.model = sentence_transformers.SentenceTransformer(args.init, trust_remote_code=True, device="cpu",
                                                                model_kwargs={"dtype": torch.float32})
         self.model.train()
+        if args.compile:
+            layers = [module for module in self.model.modules() if isinstance(module, LlamaDecoderLayer)]
+            assert layers, "sentence-transformers has opened no Llama"
+            compile_layers(layers, args.compile, args.few_shapes)
         self.loss = losses.CachedMultipleNegativesRankingLoss(self.model, scale=1 / options.temperature,
                                                               mini_batch_size=args.batch)
         self.parameters = list(self.model.parameters())

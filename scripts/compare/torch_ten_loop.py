@@ -78,7 +78,11 @@ def samples_of(options):
 
 def training_step(options):
     model = {"ten": ten, "llama": llama, "mamba2": mamba2}[options.what](options)
-    run = torch.compile(model, dynamic=False, mode=options.compile) if options.compile else model
+
+    def loss_sum(ids, labels):
+        return F.cross_entropy(model(ids).flatten(0, 1), labels.flatten(), ignore_index=sample_order.IGNORE, reduction="sum")
+
+    run = torch.compile(loss_sum, dynamic=False, mode=options.compile) if options.compile else loss_sum
     optimizer, samples = optimizer_of(model), samples_of(options)
     piece = max(1, PIECE_TOKENS // options.seq) if options.what == "mamba2" else options.batch
 
@@ -86,8 +90,7 @@ def training_step(options):
         ids, labels = next(samples)
         count, loss = (labels != sample_order.IGNORE).sum(), 0.0
         for of_ids, of_labels in zip(ids.split(piece), labels.split(piece)):
-            part = F.cross_entropy(run(of_ids).flatten(0, 1), of_labels.flatten(), ignore_index=sample_order.IGNORE,
-                                   reduction="sum") / count
+            part = run(of_ids, of_labels) / count
             part.backward()
             loss += part.item()
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)

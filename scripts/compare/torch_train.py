@@ -7,7 +7,7 @@ usage: torch_train.py --init CHECKPOINT --plan PLAN.json --train CHUNKS.jsonl {-
 Same start, tokens, order, schedule and optimiser as the run that the plan comes from. Every sample must be one span of
 one document, so that both sides compute the same attention. Prints one JSON object: the loss, and wall and CPU time, of each
 step. With --serve it goes on with as many steps as each line of its standard input asks for ({"steps": 5}; protocol.py).
---compile takes a mode of torch.compile.
+--compile takes a mode of torch.compile; what is compiled is the model with its loss.
 --double computes everything in float64: the yardstick for what two runs in fp32 may differ by. --double-norm
 sums only the gradients' norm so: on a CPU, torch.nn.utils.clip_grad_norm_ adds the squares of a tensor in fp32, and for
 the millions of elements of an embedding the sum comes out too small (up to 0.15 % of the norm here).
@@ -53,6 +53,17 @@ def join_ranks():
     return rank, ranks
 
 
+class WithLoss(torch.nn.Module):
+    """A model and its cross-entropy, so that a compiler sees both."""
+
+    def __init__(self, model):
+        super().__init__()
+        self.model = model
+
+    def forward(self, ids, labels):
+        return F.cross_entropy(self.model(ids).flatten(0, 1), labels.flatten(), ignore_index=sample_order.IGNORE)
+
+
 class Loop:
     """A model in training."""
 
@@ -68,7 +79,8 @@ class Loop:
         self.model = torch_models.load(options.init)
         if options.double:
             self.model = self.model.double()
-        self.run = torch.compile(self.model, mode=options.compile) if options.compile else self.model
+        with_loss = WithLoss(self.model)
+        self.run = torch.compile(with_loss, mode=options.compile) if options.compile else with_loss
         if self.ranks > 1:
             self.run = torch.nn.parallel.DistributedDataParallel(self.run, bucket_cap_mb=options.bucket_mb,
                                                                  gradient_as_bucket_view=True, broadcast_buffers=False)
@@ -95,8 +107,7 @@ class Loop:
             exchanges = self.ranks == 1 or micro_batch + 1 == self.accum
             with contextlib.nullcontext() if exchanges else self.run.no_sync():
                 with torch.autocast("cpu", dtype=self.dtype, enabled=self.dtype != torch.float32):
-                    logits = self.run(ids)
-                    loss = F.cross_entropy(logits.flatten(0, 1), labels.flatten(), ignore_index=sample_order.IGNORE)
+                    loss = self.run(ids, labels)
                 (loss / self.accum).backward()
             step_loss += loss.item() / self.accum
         if self.options.double_norm:

@@ -2,10 +2,11 @@
 # Trains two models with `train` and with plain PyTorch, eager and compiled, side by side: speed, memory, losses.
 #
 # usage: scripts/compare/train.sh [--rounds N] [--cpus LIST] [--threads LIST] [--steps N] [--models LIST] [--precisions LIST]
-#                               [--modes LIST] [--losses [N]] [--hf] OUT
+#                               [--modes LIST] [--losses [N]] [--hf] [--longest-answer S] OUT
 #
 #   --rounds N         interleaved repetitions of every contestant (default: 5, the fewest of which anything is established)
 #   --cpus LIST        processors to be pinned to (default: those with the least to do)
+#   --longest-answer S seconds after which a peer has failed; compiling is in its first answer (default: 1800)
 #   --threads LIST     of every contestant (default: 1)
 #   --steps N          optimizer steps a round, beside three that are not timed (default: 5)
 #   --models LIST      of nanogpt,llama (default: both)

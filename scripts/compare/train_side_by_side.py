@@ -1,7 +1,9 @@
 """The runs and the report of train.sh, by the protocol of protocol.py.
 
 `train` starts anew in each round and its first three steps are not timed. PyTorch's contestants stay alive between rounds,
-each having taken three steps before the first; they go on with the steps that follow. Work is tokens.
+each having taken three steps before the first; they go on with the steps that follow. HF Trainer starts anew in each round, and
+compiles in its first evaluation and steps, which are not timed. The losses of the steps that are not timed must be those of
+`train`. Work is tokens.
 """
 import argparse
 import json
@@ -20,6 +22,8 @@ from train_runs import figures_of, records_of, version_of
 HERE = pathlib.Path(__file__).resolve().parent
 PACKAGES = ("torch", "transformers")
 UNTIMED_STEPS = 3
+# Relative, of the losses of the steps that are not timed.
+LOSS_BOUND = {"fp32": 1e-3, "bf16": 1e-2}
 VOCABULARY, WIDTH, LAYERS = 32000, 384, 6
 MODELS = {
     "nanogpt": {"sequence": 256, "batch": 8, "weights": LAYERS * 12 * WIDTH * WIDTH + VOCABULARY * WIDTH},
@@ -66,7 +70,8 @@ class Contest:
         self.gflop_a_token = 3e-9 * (2 * shape["weights"] + attention)
         initial = self.folder / "initial"
         run(self.train + ["--steps", "1", "--lr", "0", "--out", str(initial)])
-        self.initial, self.plan, self.ready_s = str(initial / "latest"), str(self.folder / "plan.json"), {}
+        self.initial, self.plan = str(initial / "latest"), str(self.folder / "plan.json")
+        self.ready_s, self.losses_nats = {}, {}
 
     def ours(self, threads, steps):
         """What a run of so many steps reports."""
@@ -87,18 +92,22 @@ class Contest:
                 os.path.join(self.options.scratch, "chunks.jsonl"), *flags]
 
     def worker(self, mode, threads):
-        return Worker(self.torch_command("--serve", "--threads", threads, *(["--compile", mode] if mode else [])))
+        return Worker(self.torch_command("--serve", "--threads", threads, *(["--compile", mode] if mode else [])),
+                      longest_s=self.options.longest_answer)
 
     def warm(self, name, worker):
         told = worker.ask(steps=UNTIMED_STEPS)
+        self.losses_nats[name] = told["losses_nats"]
         self.ready_s.setdefault(name, []).append(told["first_micro_batch_unix_s"] - worker.started_unix_s)
 
-    def hf_trainer(self, threads):
+    def hf_trainer(self, name, mode, threads):
         """Its training and its evaluation are two aspects."""
         steps = self.options.steps + UNTIMED_STEPS
-        told = json.loads(run(list(map(str, self.torch_command(
+        done = protocol.run_command(self.torch_command(
             "--threads", threads, "--steps", steps, "--evaluation", os.path.join(self.options.scratch, "evaluation.jsonl"),
-            script="hf_trainer.py"))))[0].splitlines()[-1])
+            *(["--compile", mode] if mode else []), script="hf_trainer.py"), timeout_s=self.options.longest_answer)
+        told = json.loads(done.stdout.splitlines()[-1])
+        self.losses_nats[name] = told["losses_nats"][:UNTIMED_STEPS]
         return {"": protocol.timed_steps(told, UNTIMED_STEPS),
                 "evaluation": Sample.of(told["evaluation_tokens"], told["evaluation"], loss_nats=told["evaluation_loss_nats"])}
 
@@ -121,7 +130,8 @@ class Contest:
             told = protocol.timed_steps(self.ours(threads, steps + UNTIMED_STEPS), UNTIMED_STEPS)
             return {"": told, "evaluation": self.evaluate(threads)} if hf else told
 
-        self.ours(threads, 1)  # for its plan
+        # For the plan, which a run of fewer steps would not have: schedules are alike from the first step on.
+        self.losses_nats = {"train": self.ours(threads, steps + UNTIMED_STEPS)["losses_nats"][:UNTIMED_STEPS]}
         contestants, workers = [Contestant("train", train)], []
         for name, mode in protocol.torch_modes(self.options).items():
             worker = self.worker(mode, threads)
@@ -129,7 +139,9 @@ class Contest:
             contestants.append(Contestant(f"PyTorch, {name}", lambda worker=worker: worker.sample(steps=steps), peer="PyTorch",
                                           prepare=lambda worker=worker, name=name: self.warm(f"PyTorch, {name}", worker)))
         if hf:
-            contestants.append(Contestant("HF Trainer", lambda: self.hf_trainer(threads)))
+            for name, mode in protocol.torch_modes(self.options).items():
+                name = f"HF Trainer, {name}"
+                contestants.append(Contestant(name, lambda name=name, mode=mode: self.hf_trainer(name, mode, threads), "HF Trainer"))
         name = f"{self.model}, {self.precision}, threads {threads}"
         try:
             record.run(Comparison(name, "tokens", contestants, threads=threads, settings={"steps": steps},
@@ -137,8 +149,19 @@ class Contest:
         finally:
             for worker in workers:
                 worker.close()
+        if len(self.losses_nats) > 1:  # where nothing was measured, those of before are there
+            record.extra.setdefault("first_losses", {})[name] = self.losses_nats
         record.extra.setdefault("gflop_a_token", {})[name] = self.gflop_a_token
         record.extra.setdefault("ready_s", {}).setdefault(name, {who: statistics.median(s) for who, s in self.ready_s.items()})
+
+    def beside(self, other, record, threads):
+        """Ours in this precision beside ours in another."""
+        def contestant(own):
+            return Contestant(f"train, {own.precision}", lambda: protocol.timed_steps(
+                own.ours(threads, self.options.steps + UNTIMED_STEPS), UNTIMED_STEPS))
+        record.run(Comparison(f"{self.model}, {self.precision} beside {other.precision}, threads {threads}", "tokens",
+                              [contestant(self), contestant(other)], threads=threads, settings={"steps": self.options.steps},
+                              **protocol.how(self.options)))
 
     def losses(self, steps):
         """Markdown of how far losses differ, those of PyTorch loops in float64 included."""
@@ -157,6 +180,12 @@ class Contest:
         return "\n".join(lines)
 
 
+def differences(record):
+    """What should be equal and is not."""
+    return [line for name, told in record.extra.get("first_losses", {}).items() for line in protocol.loss_differences(
+        name, told["train"], {who: losses for who, losses in told.items() if who != "train"}, LOSS_BOUND[name.split(", ")[1]])]
+
+
 def extra_text(record):
     """Markdown of what else a run shows."""
     lines = ["", "## Memory, start, arithmetic", "", "FLOPs counted: 2 a matrix weight and token and 4 L T D for attention (the whole "
@@ -170,6 +199,7 @@ def extra_text(record):
             gflop = record.extra.get("gflop_a_token", {}).get(state["name"])
             lines.append(f"| {state['name']} | {name} | {peak:.0f} | {'' if ready is None else f'{ready:.2f}'} | "
                          f"{'' if gflop is None else f'{gflop * statistics.median(results.rates(name)):.0f}'} |")
+    lines += ["", *[f"**Not the same work:** {line}." for line in differences(record)]]
     return "\n".join(lines + list(record.extra.get("losses", {}).values())) + "\n"
 
 
@@ -190,14 +220,19 @@ def main():
         "train_side_by_side.py."))
     record.after = extra_text
     for model in options.models.split(","):
+        contests = {}
         for precision in options.precisions.split(","):
-            contest = Contest(options, model, precision)
+            contests[precision] = contest = Contest(options, model, precision)
             for threads in map(int, options.threads.split(",")):
                 contest.compare(record, threads)
             if options.losses:
                 record.extra.setdefault("losses", {})[f"{model}, {precision}"] = contest.losses(options.losses)
             record.write()
+        if {"fp32", "bf16"} <= contests.keys():
+            for threads in map(int, options.threads.split(",")):
+                contests["bf16"].beside(contests["fp32"], record, threads)
+    return protocol.exit_status(differences(record))
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -3,19 +3,24 @@
 
 usage: unigram.py --speed ENCODE_SPEED [--out OUT [--rounds N] [--cpus LIST]] MODEL DOCUMENTS [MODEL DOCUMENTS ...]
        unigram.py --train FOLDER TEXT [TEXT ...]
+       unigram.py --documents DOCUMENTS < TEXT
+       unigram.py --train-one DOCUMENTS
        unigram.py --random COUNT --speed ENCODE_SPEED MODEL [MODEL ...]
 
 DOCUMENTS is a file of documents with a zero byte behind each, as encode_speed takes them (tests/tok/encode_speed_main.cc;
 build/release/tests/encode_speed). A line a pair says how many documents were compared and how many differ. The first
 documents that differ are named by their numbers. Exits with 1 where any differs. With --out they are timed, too, by the protocol
-of protocol.py: megabytes of text for a CPU second on one thread, of the package, given bytes, and of the suite, cold and
-warm (the package remembers nothing); OUT.json and OUT.md are written.
+of protocol.py: megabytes of text for a CPU second on one thread, of the package, given bytes, one document at a time and all in one
+list (as lists of ids and as NumPy's arrays), and of the suite, cold and warm (the package remembers nothing); OUT.json and OUT.md are written.
 
 --random makes COUNT documents of bytes, of characters, and of parts of the models' pieces instead, the same every time.
---train trains the models that the comparison of 2026-11-28 used, on lines of the texts.
+--train trains the models that the comparison of 2026-11-28 used, on lines of the texts. --documents makes DOCUMENTS of 12 MB of
+standard input at most: of JSON lines the texts, of other text its lines, up to 6,000 characters a document; and DOCUMENTS.txt,
+which --train-one trains DOCUMENTS.model on, the one of Chinese with byte fallback.
 
 Needs scripts/make_unigram_fixtures.requirements.txt."""
 import argparse
+import importlib.util
 import json
 import pathlib
 import random
@@ -47,6 +52,36 @@ MODELS = {
 def train(folder, texts):
     for name, options in MODELS.items():
         sentencepiece.SentencePieceTrainer.train(input=",".join(texts), model_prefix=f"{folder}/{name}", **{**BASE, **options})
+
+
+def documents_in(stream, most_bytes=12e6, most_characters=6000):
+    """Documents of JSON lines, or of lines joined, of which nothing is left out but zero bytes."""
+    taken, lines = 0, []
+    for line in stream:
+        if line.startswith('{"'):
+            documents = [json.loads(line)["text"]]
+        else:
+            full = lines and sum(map(len, lines)) + len(line) > most_characters
+            documents, lines = (["".join(lines)], [line]) if full else ([], [*lines, line])
+        for document in documents:
+            if taken < most_bytes:
+                document = document.replace("\0", "")
+                taken += len(document.encode())
+                yield document
+    if lines and taken < most_bytes:
+        yield "".join(lines).replace("\0", "")
+
+
+def make_documents(path):
+    with open(path, "wb") as documents, open(f"{path}.txt", "w", encoding="utf-8") as text:
+        for document in documents_in(open(0, encoding="utf-8", errors="replace")):
+            documents.write(document.encode() + b"\0")
+            text.write(document + "\n")
+
+
+def train_one(path):
+    more = dict(byte_fallback=True, character_coverage=0.999) if path.name == "chinese" else {}
+    sentencepiece.SentencePieceTrainer.train(input=f"{path}.txt", model_prefix=str(path), **{**BASE, **more})
 
 
 def random_documents(count, processor):
@@ -116,12 +151,19 @@ def comparison_of(options, model, file):
         return {aspect: Sample(megabytes, report["cpu_s"][turn], report["wall_s"][turn])
                 for turn, aspect in enumerate(("cold", "warm"))}
 
-    def package():
-        _, took = protocol.timed(lambda: [processor.encode(document) for document in documents])
+    def package(encode):
+        _, took = protocol.timed(lambda: encode(documents))
         return {aspect: Sample.of(megabytes, took) for aspect in ("cold", "warm")}
 
+    ways = {"one by one": lambda some: [processor.encode(document) for document in some],
+            "whole list": lambda some: processor.encode(some, num_threads=1)}
+    if importlib.util.find_spec("numpy"):
+        ways["whole list, numpy"] = lambda some: processor.encode(some, num_threads=1, out_type="numpy")
+    # Threads and imports of a first call are not timed.
+    contestants = [Contestant(f"sentencepiece, {name}", lambda encode=encode: package(encode), "sentencepiece",
+                              lambda encode=encode: encode(documents[:1])) for name, encode in ways.items()]
     name = f"{pathlib.Path(model).stem}, {pathlib.Path(file).name}"
-    return Comparison(name, "MB of text", [Contestant("trainwright", suite), Contestant("sentencepiece", package)],
+    return Comparison(name, "MB of text", [Contestant("trainwright", suite), *contestants],
                       **protocol.how(options), settings={"megabytes": round(megabytes, 3)})
 
 
@@ -136,15 +178,22 @@ def random_pairs(options, folder):
 def main():
     parser = argparse.ArgumentParser(usage=__doc__)
     parser.add_argument("--train")
+    parser.add_argument("--documents", type=pathlib.Path)
+    parser.add_argument("--train-one", type=pathlib.Path)
     parser.add_argument("--random", type=int)
     parser.add_argument("--speed")
     parser.add_argument("--out")
     protocol.add_options(parser)
-    parser.add_argument("paths", nargs="+")
+    parser.add_argument("paths", nargs="*")
     options = parser.parse_args()
+    if options.documents:
+        return make_documents(options.documents)
+    if options.train_one:
+        return train_one(options.train_one)
+    if not options.paths:
+        parser.error("no texts or models")
     if options.train:
-        train(options.train, options.paths)
-        return
+        return train(options.train, options.paths)
     if not options.speed:
         parser.error("--speed is missing")
     with tempfile.TemporaryDirectory() as folder:
@@ -155,8 +204,8 @@ def main():
                                      notes=f"sentencepiece {sentencepiece.__version__}.")
             for model, file in pairs:
                 record.run(comparison_of(options, model, file))
-    sys.exit(1 if any(differing) else 0)
+    return 1 if any(differing) else 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -23,11 +23,13 @@ from protocol import Comparison, Contestant, ContestantFailed, Record, Results, 
 class FakeMachine:
     """A machine whose clock goes on only where a contestant works, and whose host takes what the test says."""
 
-    def __init__(self, kind="amd-avx512"):
+    def __init__(self, kind="amd-avx512", microcode="0x1"):
+        self.microcode = microcode
         self.kind, self.time_s, self.stolen, self.spins, self.pins = kind, 0.0, 0.0, itertools.repeat(machine.Spin(2.0, 1.0)), []
+        self.may_use = {0, 1}
 
     def record(self):
-        return {"kind": self.kind, "model": "a processor", "units": [], "processors": 2, "governor": None, "virtual": True}
+        return {"kind": self.kind, "model": "a processor", "microcode": self.microcode, "units": [], "processors": 2, "governor": None, "virtual": True}
 
     def now(self):
         return self.time_s
@@ -41,6 +43,9 @@ class FakeMachine:
     def stolen_s(self, cpus):
         return self.stolen
 
+    def allowed(self):
+        return self.may_use
+
     def choose(self, count):
         return list(range(count))
 
@@ -51,6 +56,9 @@ class FakeMachine:
 
     def spin(self, cpus):
         return next(self.spins)
+
+
+CODE = {"commit": "abc", "programs": "built", "scripts": "s", "python": "3", "peers": {"torch": "2.11"}}
 
 
 class Scripted:
@@ -214,7 +222,7 @@ class Rounds(unittest.TestCase):
     def test_of_two_threads_wall_time_counts_divided_by_what_a_spin_loop_gains(self):
         fake = FakeMachine()
         # Both are measured where the machine gives 1.5 processors to ours, and 2 to the peer.
-        fake.spins = itertools.cycle([machine.Spin(1.5, 1.0), machine.Spin(2.0, 1.0), machine.Spin(2.0, 1.0), machine.Spin(1.5, 1.0)])
+        fake.spins = itertools.cycle([machine.Spin(gain, 1.0) for gain in (1.5, 1.5, 2.0, 2.0, 2.0, 2.0, 1.5, 1.5)])
         comparison, results = compared(fake, Scripted(fake, [1.0], wall_s=[4.0]), Scripted(fake, [1.0], wall_s=[3.0]), threads=2)
         self.assertEqual(results.ratios("peer 1"), [1.0] * 5)
         self.assertEqual([one["marks"] for one in comparison.tries], [[]] * 5)
@@ -230,8 +238,34 @@ class Rounds(unittest.TestCase):
         fake = FakeMachine()
         fake.spins = itertools.chain([machine.Spin(1.1, 0.6)], itertools.repeat(machine.Spin(2.0, 1.0)))
         comparison, results = compared(fake, Scripted(fake, [1.0]), Scripted(fake, [1.0]), threads=2)
-        self.assertEqual(comparison.tries[0]["marks"], ["spin loop before ours: CPU/wall 0.60 a thread"])
+        self.assertEqual(comparison.tries[0]["marks"], ["spin loop beside ours: CPU/wall 0.60 a thread",
+                                                        "spin loop beside ours: gain 1.10 before and 2.00 after"])
         self.assertTrue(results.established)
+
+    def spun(self, *gains, **options):
+        """The tries of one round of one contestant of two threads, beside which a spin loop gains so much."""
+        fake = FakeMachine()
+        fake.spins = itertools.chain([machine.Spin(gain, 1.0) for gain in gains], itertools.repeat(machine.Spin(2.0, 1.0)))
+        return Comparison("c", "u", [Contestant("ours", Scripted(fake, [1.0]))], machine=fake, threads=2, rounds=1, **options).run().tries
+
+    def test_the_mean_of_what_a_spin_loop_gains_before_and_after_is_divided_by(self):
+        one, = self.spun(1.96, 2.04)
+        self.assertEqual((one["marks"], one["spin_gains"]), ([], [2.0]))
+        self.assertEqual(one["samples"]["ours"][""]["rate"], 5.0)
+
+    def test_a_gain_that_changes_by_more_than_five_percent_marks_the_round(self):
+        tries = self.spun(1.8, 2.0)
+        self.assertEqual([one["marks"] for one in tries], [["spin loop beside ours: gain 1.80 before and 2.00 after"], []])
+        self.assertEqual(Results({"tries": tries}).marks(), {"gain": 1})
+
+    def test_a_gain_above_the_number_of_threads_marks_the_round(self):
+        self.assertEqual(self.spun(2.2, 2.2)[0]["marks"],
+                         ["spin loop beside ours: gain 2.20 before and 2.20 after, of 2 threads"])
+        self.assertEqual(self.spun(2.05, 2.05)[0]["marks"], [])
+
+    def test_rates_may_be_left_undivided(self):
+        one, = self.spun(1.96, 2.04, by_gain=False)
+        self.assertEqual(one["samples"]["ours"][""]["rate"], 10.0)
 
     def test_a_peer_that_fails_is_left_out_and_named(self):
         def fails():
@@ -239,8 +273,20 @@ class Rounds(unittest.TestCase):
         fake = FakeMachine()
         comparison, results = compared(fake, Scripted(fake, [1.0]), Scripted(fake, [2.0]), fails)
         self.assertEqual(comparison.failed, {"peer 2": "no such module"})
-        self.assertEqual(results.statement("peer")["mode"], "peer 1")
         self.assertIn("failed: no such module", protocol.section(comparison.state()))
+
+    def test_where_a_mode_of_a_peer_failed_nothing_is_established(self):
+        def fails():
+            raise ContestantFailed("no answer within 1800 s")
+        fake = FakeMachine()
+        contestants = [Contestant("ours", Scripted(fake, [1.0])), Contestant("peer, eager", Scripted(fake, [9.0]), "peer"),
+                       Contestant("peer, compiled", fails, "peer"), Contestant("other", Scripted(fake, [3.0]))]
+        results = Results(Comparison("c", "u", contestants, machine=fake).run().state())
+        told = results.statement("peer", goal=2)
+        self.assertEqual((told["mode"], told["ratio"], told["verdict"]), ("peer, eager", 9.0, "not established"))
+        self.assertEqual(told["failed"], {"peer, compiled": "no answer within 1800 s"})
+        self.assertEqual(results.statement("other", goal=2)["verdict"], "holds")
+        self.assertEqual(results.statement(goal=2)["verdict"], "not established")
 
     def test_where_ours_fails_nothing_is_compared(self):
         def fails():
@@ -258,11 +304,16 @@ class Records(unittest.TestCase):
         quiet.__enter__()
         self.addCleanup(quiet.__exit__, None, None, None)
 
-    def record(self, calls, rounds, kind="amd-avx512", settings=None):
-        fake = FakeMachine(kind)
-        record = Record(self.out, "Title", "some.sh", machine=fake)
-        contestants = [Contestant("ours", Scripted(fake, [1.0], calls=calls, name="a")), Contestant("peer", Scripted(fake, [2.0]))]
-        record.run(Comparison("c", "pieces", contestants, machine=fake, rounds=rounds, settings=settings))
+    def record(self, calls, rounds, kind="amd-avx512", settings=None, microcode="0x1", code=None, cpus=None, may_use=(0, 1),
+               peer=None):
+        fake = FakeMachine(kind, microcode)
+        fake.may_use = set(may_use)
+        with contextlib.redirect_stderr(io.StringIO()) as err:
+            record = Record(self.out, "Title", "some.sh", machine=fake, code={**CODE, **(code or {})})
+            contestants = [Contestant("ours", Scripted(fake, [1.0], calls=calls, name="a")),
+                           Contestant("peer", peer or Scripted(fake, [2.0]))]
+            record.run(Comparison("c", "pieces", contestants, machine=fake, rounds=rounds, settings=settings, cpus=cpus))
+        self.said = err.getvalue()
         return record
 
     def test_stored_rounds_are_not_measured_again(self):
@@ -282,6 +333,49 @@ class Records(unittest.TestCase):
         self.record(calls, 1, settings={"tokens": 5})
         self.record(calls, 1, kind="intel-amx", settings={"tokens": 5})
         self.assertEqual(len(calls), 3)
+
+    def test_those_of_another_machine_or_of_other_code_start_over_and_say_so(self):
+        changes = [({"microcode": "0x2"}, "machine microcode was 0x1, is 0x2"),
+                   ({"code": {"programs": "other"}}, "programs was built, is other"),
+                   ({"code": {"scripts": "other"}}, "scripts was s, is other"),
+                   ({"code": {"peers": {"torch": "2.12"}}}, "peers torch was 2.11, is 2.12"),
+                   ({"code": {"peers": {}}}, "peers torch was 2.11, is None"),
+                   ({"cpus": [1]}, "c starts over: it was on processors [0]"),
+                   ({"may_use": {1}}, "c starts over: it was on processors [0]")]
+        for change, said in changes:
+            self.out.with_suffix(".json").unlink(missing_ok=True)
+            calls = []
+            self.record(calls, 1)
+            self.record(calls, 1, **change)
+            self.assertEqual(len(calls), 2, change)
+            self.assertIn(said, self.said)
+
+    def test_a_commit_counts_where_there_are_no_built_programs(self):
+        calls = []
+        self.record(calls, 1)
+        self.record(calls, 1, code={"commit": "def"})
+        self.assertEqual(len(calls), 1)
+        self.assertEqual(json.loads(self.out.with_suffix(".json").read_text())["commit"], "def")
+        self.record(calls, 1, code={"programs": None, "commit": "def"})
+        self.record(calls, 1, code={"programs": None, "commit": "fed"})
+        self.assertEqual(len(calls), 3)
+
+    def test_what_is_measured_here_has_a_commit_scripts_and_versions(self):
+        code = protocol.code_here()
+        self.assertEqual(sorted(code), sorted(CODE))
+        self.assertTrue(code["commit"] and code["scripts"])
+
+    def test_a_mode_that_failed_is_tried_again_and_where_it_works_the_rounds_start_over(self):
+        def fails():
+            raise ContestantFailed("killed")
+        calls, asked = [], []
+        self.record(calls, 2, peer=fails)
+        self.assertEqual(len(calls), 2)
+        self.record(calls, 2, peer=lambda: asked.append(1) or fails())
+        self.assertEqual((len(calls), len(asked)), (2, 1))
+        record = self.record(calls, 5)
+        self.assertEqual(len(calls), 7)
+        self.assertEqual(record.results("c").statement(goal=2)["verdict"], "holds")
 
     def test_a_row_has_claim_peer_ratio_interval_and_machine(self):
         told = self.record([], 5).results("c").statement(goal=1.5)
@@ -326,6 +420,13 @@ class Commands(unittest.TestCase):
         with protocol.Worker([sys.executable, "-c", "import time; time.sleep(60)"], longest_s=0.1) as worker:
             with self.assertRaisesRegex(ContestantFailed, "no answer within 0.1 s"):
                 worker.ask()
+
+    def test_losses_that_are_not_those_of_ours_are_told(self):
+        self.assertEqual(protocol.loss_differences("c", [3.0, 2.0, 1.0], {"eager": [3.0001, 2.0]}, 1e-3), [])
+        far = protocol.loss_differences("c", [3.0, 2.0], {"eager": [3.0, 2.1], "compiled": [float("nan")], "none": []}, 1e-3)
+        self.assertEqual([line.split(" of ")[1].split(" are")[0] for line in far], ["eager", "compiled", "none"])
+        with contextlib.redirect_stderr(io.StringIO()):
+            self.assertEqual((protocol.exit_status([]), protocol.exit_status(far)), (0, 1))
 
     def test_steps_that_warm_up_are_not_timed(self):
         sample = protocol.timed_steps({"step_times_s": [9, 1, 1], "cpu_times_s": [9, 2, 2], "tokens": [5, 10, 10]}, 1)

@@ -40,6 +40,12 @@ class GritSpeedReportTest(unittest.TestCase):
     def test_marked_rounds_establish_nothing(self):
         self.assertIn("goal 2.50: not established", judgement("unlike", (3, 3, 3, 3, 3), marks=["steal 3.0%"]))
 
+    def test_a_mode_that_failed_establishes_nothing(self):
+        state = state_of("unlike", [3] * 5)
+        state["failed"] = {"PyTorch compiled, padded": "no answer within 1800 s"}
+        told = grit_speed_report.judgement(state, {})
+        self.assertEqual(told.count("goal 2.50: not established, as PyTorch compiled, padded failed"), 2)
+
     def test_of_memory_the_worst_round_counts(self):
         self.assertIn("goal 50%: met", judgement("unlike", [3] * 5, share=0.5))
         self.assertIn("at most 51% of the memory of the peer with the least (PyTorch eager, padded; goal 50%: not met",
