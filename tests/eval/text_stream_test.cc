@@ -44,7 +44,7 @@ TEST(TextStreamTest, CharactersAreShownWhole) {
 
 TEST(TextStreamTest, CharactersOfByteTokensAreShownWhole) {
   const std::unique_ptr<Tokenizer> tokenizer =
-      LoadTokenizer(Fixture("tok/testdata/text_tokenizers/llama2.json"));
+      LoadTokenizer(test::Fixture("tok/testdata/text_tokenizers/llama2.json"));
   // Two of them in a row are one run of bytes.
   const std::string text = "so \xF0\x9F\x99\x82\xF0\x9F\x8E\x89 it \xE2\x99\x9E\xE2\x99\x9E is";
   std::vector<uint32_t> ids;
