@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <utility>
 
+#include "lib/run/foreign_optimizer.h"
 #include "lib/run/foreign_rules.h"
 #include "lib/run/world_settings.h"
 #include "lib/spec/optimizer_options.h"
@@ -122,17 +123,6 @@ bool IsSgd(const ForeignFile& file) {
   return type && type->value->is_string() && OurNameOf(type->value->get<std::string>()) == "sgd";
 }
 
-void TakeMomentum(const ForeignKey& key, ForeignFile* file) {
-  if (!IsSgd(*file)) throw file->Refusal(key, "is a number of SGD, which the optimizer is not");
-  NumberFor("beta1")(key, file);
-}
-
-void TakeNesterov(const ForeignKey& key, ForeignFile* file) {
-  if (!BooleanOf(key, *file)) return;
-  if (!IsSgd(*file)) throw file->Refusal(key, "is a number of SGD, which the optimizer is not");
-  file->Give(key, "optimizer-option", "nesterov=1");
-}
-
 ForeignRules OptimizerRules() {
   const std::string params = "optimizer.params.";
   return {{"optimizer.type", TakeOptimizer},
@@ -141,8 +131,8 @@ ForeignRules OptimizerRules() {
           {params + "eps", NumberFor("adam-eps")},
           {params + "weight_decay", NumberFor("weight-decay")},
           {params + "adam_w_mode", Only({true}, "the decay of weights is decoupled, as in AdamW")},
-          {params + "momentum", TakeMomentum},
-          {params + "nesterov", TakeNesterov},
+          {params + "momentum", MomentumOfSgd(IsSgd)},
+          {params + "nesterov", NesterovOfSgd(IsSgd)},
           {params + "dampening", Only({0}, "the momentum takes gradients whole")},
           {params + "bias_correction", Only({true}, "the moments' bias is always corrected")},
           {params + "amsgrad", Only({false}, "there is no AMSGrad")},

@@ -29,6 +29,10 @@ bool Takes(const std::string& optimizer, const std::string& option) {
   });
 }
 
+void RequireSgd(bool holds, const ForeignKey& key, const ForeignFile& file) {
+  if (!holds) throw file.Refusal(key, "is a number of SGD, which the optimizer is not");
+}
+
 }  // namespace
 
 std::string OptimizerNamed(const std::string& name) {
@@ -76,6 +80,21 @@ TakeKey NumberForTaker(std::string option, std::string optimizer, std::string (*
     if (name.empty() || Takes(name, option)) return NumberFor(option)(key, file);
     CheckNumber()(key, file);
     file->Ignore(key);
+  };
+}
+
+TakeKey MomentumOfSgd(bool (*is_sgd)(const ForeignFile&)) {
+  return [=](const ForeignKey& key, ForeignFile* file) {
+    RequireSgd(is_sgd(*file), key, *file);
+    NumberFor("beta1")(key, file);
+  };
+}
+
+TakeKey NesterovOfSgd(bool (*is_sgd)(const ForeignFile&)) {
+  return [=](const ForeignKey& key, ForeignFile* file) {
+    if (!BooleanOf(key, *file)) return;
+    RequireSgd(is_sgd(*file), key, *file);
+    file->Give(key, "optimizer-option", "nesterov=1");
   };
 }
 

@@ -21,6 +21,10 @@ void GiveOptimizer(const ForeignKey& key, const std::string& ours, ForeignFile* 
 /// \param ours the name of our optimizer by that key's value
 TakeKey NumberForTaker(std::string option, std::string optimizer, std::string (*ours)(const std::string&));
 
+/// The momentum of SGD, and whether it is Nesterov's: refused in files of another optimizer.
+TakeKey MomentumOfSgd(bool (*is_sgd)(const ForeignFile&));
+TakeKey NesterovOfSgd(bool (*is_sgd)(const ForeignFile&));
+
 /// Makes the defaults of --beta1 and so on count only with the optimizers that take them.
 void TieDefaultsToOptimizers(OptionsOfFile* file);
 

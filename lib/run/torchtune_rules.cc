@@ -60,17 +60,6 @@ bool IsSgd(const ForeignFile& file) {
   return false;
 }
 
-void TakeMomentum(const ForeignKey& key, ForeignFile* file) {
-  if (!IsSgd(*file)) throw file->Refusal(key, "is a number of SGD, which the optimizer is not");
-  NumberFor("beta1")(key, file);
-}
-
-void TakeNesterov(const ForeignKey& key, ForeignFile* file) {
-  if (!BooleanOf(key, *file)) return;
-  if (!IsSgd(*file)) throw file->Refusal(key, "is a number of SGD, which the optimizer is not");
-  file->Give(key, "optimizer-option", "nesterov=1");
-}
-
 void TakeBetas(const ForeignKey& key, ForeignFile* file) {
   const json& betas = *key.value;
   const bool holds = betas.is_array() && betas.size() == 2 && betas[0].is_number() && betas[1].is_number();
@@ -173,8 +162,8 @@ ForeignRules OptimizerRules() {
       {"optimizer.betas", TakeBetas},
       {"optimizer.eps", NumberFor("adam-eps")},
       {"optimizer.weight_decay", NumberFor("weight-decay")},
-      {"optimizer.momentum", TakeMomentum},
-      {"optimizer.nesterov", TakeNesterov},
+      {"optimizer.momentum", MomentumOfSgd(IsSgd)},
+      {"optimizer.nesterov", NesterovOfSgd(IsSgd)},
       {"optimizer.dampening", Only({0}, "the momentum takes gradients whole")},
       {"optimizer.min_8bit_size", Only({4096}, "smaller parameters have moments in fp32")},
       {"optimizer.amsgrad", Only({false}, "there is no AMSGrad")},
