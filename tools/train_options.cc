@@ -483,7 +483,10 @@ void DefineStepOptions(CLI::App& app, TrainSettings* settings) {
 
 void DefineScheduleOptions(CLI::App& app, TrainSettings* settings) {
   const std::string group = "Optimizer";
-  app.add_option("--lr", settings->lr, "peak learning rate (default: 0.5 / hidden size, at most 0.003)")
+  app.add_option(
+         "--lr", settings->lr,
+         "peak learning rate (default: 0.5 / hidden size, at most 0.003, see OPTIMIZERS for others than "
+         "adamw)")
       ->group(group);
   app.add_option("--schedule", settings->schedule,
                  "learning rate over the run, see SCHEDULES (default: cosine)")

@@ -70,7 +70,7 @@ complete -c train -l accum -x -d 'Micro-batches in an optimizer step (default: 1
 complete -c train -l max-tokens-per-batch -x -d 'Tokens in a micro-batch, at most: a step keeps its batch x accum samples, and has as many micro-batches as that takes'
 complete -c train -l seq -x -d 'Most tokens in a sample'
 complete -c train -l tbptt -x -d 'Tokens of a micro-batch that are computed at once, in the memory of that many (truncated backpropagation through time): the state is carried over, the gradient is not'
-complete -c train -l lr -x -d 'Peak learning rate (default: 0.5 / hidden size, at most 0.003)'
+complete -c train -l lr -x -d 'Peak learning rate (default: 0.5 / hidden size, at most 0.003, see OPTIMIZERS for others than adamw)'
 complete -c train -l schedule -x -a 'cosine linear constant wsd one-cycle' -d 'Learning rate over the run, see SCHEDULES (default: cosine)'
 complete -c train -l warmup -x -d 'Steps of warm-up (default: a twentieth of the run, at most 1000; one-cycle: a tenth)'
 complete -c train -l warmup-ratio -x -d 'Warm-up as a share of the run, rounded up to whole steps, in place of --warmup'

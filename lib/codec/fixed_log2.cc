@@ -38,6 +38,7 @@ uint32_t FixedLog2(uint32_t value) {
 uint64_t EntropyCost(const uint32_t* counts) {
   uint64_t total = 0, sum = 0;
   for (int symbol = 0; symbol < 256; ++symbol) {
+    if (counts[symbol] == 0) continue;
     total += counts[symbol];
     sum += uint64_t{counts[symbol]} * FixedLog2(counts[symbol]);
   }

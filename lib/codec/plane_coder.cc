@@ -7,13 +7,12 @@
 #include "lib/base/error.h"
 #include "lib/codec/fixed_log2.h"
 #include "lib/codec/rans_table.h"
+#include "lib/codec/symbol_counts.h"
 #include "lib/formats/bad_input.h"
 #include "lib/formats/zstd_frame.h"
 
 namespace trainwright::codec {
 namespace {
-
-using Counts = std::array<uint32_t, 256>;
 
 constexpr size_t kStateBytes = kRansLanes * sizeof(uint32_t);
 constexpr size_t kMaxPlaneBytes = size_t{1} << 20;
@@ -22,6 +21,7 @@ constexpr uint64_t kBit = uint64_t{1} << kLog2FractionBits;
 /// What a level looks at, and what it asks for.
 struct Effort {
   size_t units;               ///< table changes are considered every so many units
+  size_t one_in;              ///< of so many symbols, one is counted
   uint32_t worth_thousandth;  ///< a plane is coded when that saves so many thousandths of it
   int zstd_level;             ///< for planes that zstd is chosen for
   bool try_zstd;              ///< on every plane, not only where repetitions are seen
@@ -29,11 +29,11 @@ struct Effort {
 constexpr Effort EffortOf(CodecLevel level) {
   switch (level) {
     case CodecLevel::kFast:
-      return {16, 20, 1, false};
+      return {16, 8, 20, 1, false};
     case CodecLevel::kDefault:
-      return {8, 10, 3, false};
+      return {8, 4, 10, 3, false};
     default:
-      return {2, 1, 19, true};
+      return {2, 1, 1, 19, true};
   }
 }
 
@@ -47,7 +47,7 @@ bool MayShrink(const Kernels& kernels, ByteSpan plane, uint32_t worth_thousandth
     std::memcpy(probes.data() + probe * kProbeBytes,
                 plane.data() + probe * (plane.size() - kProbeBytes) / (kProbes - 1), kProbeBytes);
   }
-  Counts counts;
+  SymbolCounts counts;
   kernels.histogram(probes.data(), probes.size(), counts.data());
   const uint64_t bits = probes.size() * 8 * kBit;
   return EntropyCost(counts.data()) < bits - bits / 1000 * worth_thousandth;
@@ -55,17 +55,18 @@ bool MayShrink(const Kernels& kernels, ByteSpan plane, uint32_t worth_thousandth
 
 /// The 8-byte strings of a few pieces that occurred before in their piece, of 64: what zstd lives on.
 size_t RepeatedOf64(ByteSpan plane) {
-  constexpr size_t kPiece = 4096, kPieces = 4;
+  constexpr size_t kPiece = 4096, kPieces = 4, kStep = 4;
+  constexpr int kSlotBits = 11;
   if (plane.size() < 64) return 0;
   size_t seen = 0, looked = 0;
   for (size_t piece = 0; piece < kPieces; ++piece) {
     const size_t size = std::min(kPiece, plane.size());
     const uint8_t* bytes = plane.data() + piece * (plane.size() - size) / (kPieces - 1);
-    std::array<uint16_t, 4096> last{};
-    for (size_t i = 0; i + 8 <= size; i += 2) {
+    std::array<uint16_t, 1 << kSlotBits> last{};
+    for (size_t i = 0; i + 8 <= size; i += kStep) {
       uint64_t word, other;
       std::memcpy(&word, bytes + i, 8);
-      uint16_t& slot = last[word * 0x9E3779B97F4A7C15u >> 52];
+      uint16_t& slot = last[word * 0x9E3779B97F4A7C15u >> (64 - kSlotBits)];
       std::memcpy(&other, bytes + slot, 8);
       seen += i > 0 && other == word ? 1 : 0;
       slot = static_cast<uint16_t>(i);
@@ -78,36 +79,39 @@ size_t RepeatedOf64(ByteSpan plane) {
 /// Counts of consecutive pieces of a plane, and the price of one table for each.
 struct Run {
   size_t units;
-  Counts counts;
+  SymbolCounts counts;
   uint64_t cost;  // entropy and table, in units of 2^-16 bits
 };
 
-uint64_t RunCost(const Counts& counts) {
-  // A table takes about 9 bits for each symbol that occurs.
+uint64_t RunCost(const SymbolCounts& counts, size_t one_in) {
+  // A table takes about 9 bits for each symbol that occurs. One of a sample fits it too well and the rest
+  // too badly, each by about 1 / (2 ln 2) bits a symbol of the table for every symbol of the plane behind
+  // one of the sample.
+  const uint64_t symbol_bits = 9 + (one_in > 1 ? 3 * one_in / 2 : 0);
   uint64_t table_bits = 16;
-  for (const uint32_t count : counts) table_bits += count != 0 ? 9 : 0;
+  for (const uint32_t count : counts) table_bits += count != 0 ? symbol_bits : 0;
   return EntropyCost(counts.data()) + table_bits * kBit;
 }
 
-Counts Sum(const Counts& a, const Counts& b) {
-  Counts sum;
+SymbolCounts Sum(const SymbolCounts& a, const SymbolCounts& b) {
+  SymbolCounts sum;
   for (int s = 0; s < 256; ++s) sum[s] = a[s] + b[s];
   return sum;
 }
 
 /// Cuts the plane into runs that share a table: neighbours are joined while that saves the most.
-std::vector<Run> PlanRuns(const Kernels& kernels, ByteSpan plane, size_t units) {
+std::vector<Run> PlanRuns(const Kernels& kernels, ByteSpan plane, size_t units, size_t one_in) {
   const size_t all_units = (plane.size() + kRunUnit - 1) / kRunUnit;
   std::vector<Run> runs;
   for (size_t unit = 0; unit < all_units; unit += units) {
     const size_t begin = unit * kRunUnit, end = std::min(plane.size(), (unit + units) * kRunUnit);
     Run& run = runs.emplace_back();
     run.units = std::min(units, all_units - unit);
-    kernels.histogram(plane.data() + begin, end - begin, run.counts.data());
-    run.cost = RunCost(run.counts);
+    run.counts = CountSymbols(kernels, plane.subspan(begin, end - begin), one_in);
+    run.cost = RunCost(run.counts, one_in);
   }
   std::vector<uint64_t> joined(runs.size());  // cost of run i with run i + 1
-  const auto price = [&](size_t i) { joined[i] = RunCost(Sum(runs[i].counts, runs[i + 1].counts)); };
+  const auto price = [&](size_t i) { joined[i] = RunCost(Sum(runs[i].counts, runs[i + 1].counts), one_in); };
   for (size_t i = 0; i + 1 < runs.size(); ++i) price(i);
   while (runs.size() > 1) {
     size_t best = runs.size();
@@ -168,7 +172,7 @@ EncodedPlane PlaneEncoder::Encode(const Kernels& kernels, ByteSpan plane, CodecL
   size_t rans_bytes = SIZE_MAX;
   std::vector<Run> runs;
   if (plane.size() >= kRansLanes && MayShrink(kernels, plane, effort.worth_thousandth)) {
-    runs = PlanRuns(kernels, plane, effort.units);
+    runs = PlanRuns(kernels, plane, effort.units, effort.one_in);
     rans_bytes = CostOf(runs) / kBit / 8;
   }
   // Of what rANS shrinks well, skewed symbols repeat too, by chance.
@@ -223,9 +227,9 @@ EncodedPlane PlaneEncoder::Encode(const Kernels& kernels, ByteSpan plane, CodecL
 }
 
 uint64_t EstimatePlaneBits(const Kernels& kernels, ByteSpan plane) {
-  Counts counts;
+  SymbolCounts counts;
   kernels.histogram(plane.data(), plane.size(), counts.data());
-  return RunCost(counts) / kBit;
+  return RunCost(counts, 1) / kBit;
 }
 
 struct PlaneDecoder::State {

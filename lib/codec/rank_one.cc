@@ -24,7 +24,7 @@ constexpr uint64_t kMinElements = 4096, kMinSide = 4;
 constexpr uint64_t kParallelElements = uint64_t{1} << 20;  // fewer are one thread's
 constexpr int kDefaultCode = 112;                          // what codes lie around where nothing else does
 constexpr uint64_t kStripElements = 8192;                  // rows that are estimated together
-constexpr uint64_t kStrips = 16;
+constexpr uint64_t kStrips = 4;                            // of a sample
 
 /// Rows [begin, end) of a matrix.
 struct Strip {
@@ -112,29 +112,36 @@ class RankOnePredictor::PartFit {
   int64_t mean_eighths_ = 0;
 };
 
-/// Sums of the strips, one strip after another; sums of 32 bits hold 2^24 rows.
+/// Sums of the strips, one strip after another.
 RankOnePredictor::PartFit::Sums RankOnePredictor::PartFit::SumStrips(std::span<const Strip> strips,
                                                                      std::vector<int64_t>* row_means) const {
   const uint64_t columns = part_->matrix.columns;
   std::vector<uint8_t> exponents(columns);
-  std::vector<uint32_t> sums(columns), counts(columns);
+  std::vector<uint16_t> sums(columns), zeros(columns);
   Sums total(columns);
-  for (const Strip& strip : strips) {
+  uint64_t added_rows = 0;
+  const auto flush = [&] {
+    for (uint64_t c = 0; c < columns; ++c) {
+      total.column_sums[c] += sums[c];
+      total.column_counts[c] += added_rows - zeros[c];
+    }
     std::fill(sums.begin(), sums.end(), 0);
-    std::fill(counts.begin(), counts.end(), 0);
+    std::fill(zeros.begin(), zeros.end(), 0);
+    added_rows = 0;
+  };
+  for (const Strip& strip : strips) {
     for (uint64_t row = strip.begin; row < strip.end; ++row) {
+      if (added_rows == kMostAddedRows) flush();
       ReadRows(row, columns, exponents.data());
       const ExponentSum row_sum =
-          kernels_.add_exponents(exponents.data(), columns, sums.data(), counts.data());
+          kernels_.add_exponents(exponents.data(), columns, sums.data(), zeros.data());
+      ++added_rows;
       (*row_means)[row] = MeanInEighths(row_sum.sum, row_sum.count, -1);
       total.all.sum += row_sum.sum;
       total.all.count += row_sum.count;
     }
-    for (uint64_t c = 0; c < columns; ++c) {
-      total.column_sums[c] += sums[c];
-      total.column_counts[c] += counts[c];
-    }
   }
+  flush();
   return total;
 }
 

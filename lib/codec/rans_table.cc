@@ -156,40 +156,39 @@ void BuildEncodeTable(const RansFrequencies& frequencies, RansEncodeTable* table
   OrderSlots(frequencies, &order);
   table->symbols = order.symbols;
   table->rank_of.fill(0);
-  table->frequency.fill(1);
-  table->start.fill(0);
+  table->by_rank.fill(1);
   table->by_symbol.fill(1);
   for (uint32_t rank = 0; rank < order.symbols; ++rank) {
     const uint8_t symbol = order.symbol[rank];
+    const uint32_t entry = frequencies[symbol] | static_cast<uint32_t>(order.start[rank]) << 16;
     table->rank_of[symbol] = static_cast<uint8_t>(rank);
-    if (rank < table->frequency.size()) {
-      table->frequency[rank] = frequencies[symbol];
-      table->start[rank] = order.start[rank];
-    }
-    table->by_symbol[symbol] = frequencies[symbol] | static_cast<uint32_t>(order.start[rank]) << 16;
+    if (rank < kSmallSymbols) table->by_rank[rank] = entry;
+    table->by_symbol[symbol] = entry;
   }
 }
 
 void BuildDecodeTable(const RansFrequencies& frequencies, bool by_slot, RansDecodeTable* table) {
   SlotOrder order;
   OrderSlots(frequencies, &order);
+  table->symbols = order.symbols;
   uint32_t rank = 0, inside = 0;
-  for (auto& begin : table->begin) begin.fill(kRansTotal);
+  for (auto& begin : table->begin) begin.fill(kBucketSlots);
   for (uint32_t bucket = 0; bucket < kBuckets; ++bucket) {
     const uint32_t first_slot = bucket * kBucketSlots;
     while (order.start[rank + 1] <= first_slot) ++rank;
-    table->first[bucket] = static_cast<uint16_t>(rank);
+    table->first[bucket] = static_cast<uint8_t>(rank);
     uint32_t n = 0;
-    for (; order.start[rank + n + 1] < first_slot + kBucketSlots; ++n)
-      if (n < table->begin.size()) table->begin[n][bucket] = order.start[rank + n + 1];
+    for (; order.start[rank + n + 1] < first_slot + kBucketSlots; ++n) {
+      if (n < table->begin.size())
+        table->begin[n][bucket] = static_cast<uint8_t>(order.start[rank + n + 1] - first_slot);
+    }
     inside = std::max(inside, n);
   }
-  const bool fits = inside < RansDecodeTable::kTooMany && order.symbols <= table->start.size();
+  const bool fits = inside < RansDecodeTable::kTooMany && order.symbols <= kSmallSymbols;
   table->inside = fits ? static_cast<int>(inside) : RansDecodeTable::kTooMany;
   if (fits) {
     for (uint32_t i = 0; i < order.symbols; ++i) {
-      table->frequency[i] = frequencies[order.symbol[i]];
-      table->start[i] = order.start[i];
+      table->by_rank[i] = frequencies[order.symbol[i]] | static_cast<uint32_t>(order.start[i]) << 16;
       table->symbol[i] = order.symbol[i];
     }
     if (!by_slot) return;

@@ -43,12 +43,15 @@ struct SlotOrder {
 };
 void OrderSlots(const RansFrequencies& frequencies, SlotOrder* order);
 
+/// The most symbols whose tables fit vector registers, and those of which half the registers are enough.
+inline constexpr uint32_t kSmallSymbols = 64, kFewSymbols = 32;
+
 /// What an encoder looks up.
 struct RansEncodeTable {
   uint32_t symbols = 0;
-  std::array<uint8_t, 256> rank_of;                       ///< of a symbol, its place in the order
-  alignas(64) std::array<uint16_t, 64> frequency, start;  ///< by rank; where symbols <= 64
-  alignas(64) std::array<uint32_t, 256> by_symbol;        ///< frequency | start << 16
+  std::array<uint8_t, 256> rank_of;                         ///< of a symbol, its place in the order
+  alignas(64) std::array<uint32_t, kSmallSymbols> by_rank;  ///< frequency | start << 16
+  alignas(64) std::array<uint32_t, 256> by_symbol;          ///< the same
 };
 void BuildEncodeTable(const RansFrequencies& frequencies, RansEncodeTable* table);
 
@@ -58,10 +61,12 @@ struct RansDecodeTable {
   /// are too many for vector registers, and there is by_slot alone.
   static constexpr int kTooMany = 8;
   int inside = 0;
-  alignas(64) std::array<uint16_t, 64> first;  ///< by bucket: the rank at its first slot
-  alignas(64) std::array<std::array<uint16_t, 64>, kTooMany - 1> begin;  ///< by bucket: where those begin
-  alignas(64) std::array<uint16_t, 64> frequency, start;                 ///< by rank
-  alignas(64) std::array<uint8_t, 64> symbol;                            ///< by rank
+  uint32_t symbols = 0;
+  alignas(64) std::array<uint8_t, kBuckets> first;  ///< by bucket: the rank at its first slot
+  /// By bucket: at which of its slots those begin; kBucketSlots where there are fewer.
+  alignas(64) std::array<std::array<uint8_t, kBuckets>, kTooMany - 1> begin;
+  alignas(64) std::array<uint32_t, kSmallSymbols> by_rank;  ///< frequency | start << 16
+  alignas(64) std::array<uint8_t, kSmallSymbols> symbol;    ///< by rank
   /// By slot: symbol | place in its range << 8 | frequency << 20. With kTooMany, or on demand.
   alignas(64) std::array<uint32_t, kRansTotal> by_slot;
 };

@@ -80,7 +80,7 @@ PlannedRun PlanBranch(const TrainSettings& settings, const PlanFacts& facts, int
   if (!settings.schedule.empty() && plan.schedule.kind != parent.schedule.kind) {
     TrainSettings with_rate = settings;
     with_rate.lr = plan.schedule.peak_lr;
-    PlanSchedule(with_rate, facts.model.hidden_size, &planned);
+    PlanSchedule(with_rate, facts, &planned);
   } else if (settings.warmup_ratio) {
     plan.schedule.warmup_steps = WarmupSteps(*settings.warmup_ratio, plan.schedule.total_steps);
   }

@@ -280,7 +280,7 @@ PlannedRun PlanRun(const TrainSettings& settings, const PlanFacts& facts) {
   PlanSizes(settings, facts, &planned);
   plan.length_rule = LengthRule(settings);
   if (!settings.steps) PlanLength(settings, facts.count_epoch(plan), &planned);
-  PlanSchedule(settings, facts.model.hidden_size, &planned);
+  PlanSchedule(settings, facts, &planned);
   return planned;
 }
 

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <nlohmann/json.hpp>
+#include <string>
 
 #include "lib/base/error.h"
 #include "lib/run/plan_rules.h"
@@ -79,21 +81,25 @@ void PlanDecay(const TrainSettings& settings, PlannedRun* planned) {
                               "decay over the last " + std::to_string(schedule.decay_steps) + " steps"});
 }
 
-void PlanPeakRate(int64_t hidden_size, PlannedRun* planned) {
+void PlanPeakRate(const PlanFacts& facts, PlannedRun* planned) {
   double& lr = planned->plan.schedule.peak_lr;
+  const int64_t hidden_size = facts.model.hidden_size;
   const bool adapters = planned->plan.tuning.lora.has_value();
   lr = adapters ? kLoraLearningRate
                 : std::min(3e-3, 0.5 / static_cast<double>(std::max<int64_t>(1, hidden_size)));
-  planned->reasons.push_back({"lr",
-                              adapters
-                                  ? "what adapters are usually given"
-                                  : "0.5 / hidden size " + std::to_string(hidden_size) + ", at most 0.003",
-                              "learning rate " + nlohmann::json(lr).dump()});
+  std::string reason = adapters ? "what adapters are usually given"
+                                : "0.5 / hidden size " + std::to_string(hidden_size) + ", at most 0.003";
+  const OptimizerDescription& optimizer = facts.choices.Optimizer(planned->plan.optimizer.name);
+  if (optimizer.rate_over_adamw != 1) {
+    lr *= optimizer.rate_over_adamw;
+    reason += ", times " + nlohmann::json(optimizer.rate_over_adamw).dump() + " for " + optimizer.name;
+  }
+  planned->reasons.push_back({"lr", reason, "learning rate " + nlohmann::json(lr).dump()});
 }
 
 }  // namespace
 
-void PlanSchedule(const TrainSettings& settings, int64_t hidden_size, PlannedRun* planned) {
+void PlanSchedule(const TrainSettings& settings, const PlanFacts& facts, PlannedRun* planned) {
   ScheduleOptions& schedule = planned->plan.schedule;
   CheckMeanings(settings, schedule.kind);
   if (schedule.kind == ScheduleKind::kOneCycle) {
@@ -103,7 +109,7 @@ void PlanSchedule(const TrainSettings& settings, int64_t hidden_size, PlannedRun
   }
   PlanWarmup(settings, planned);
   if (schedule.kind == ScheduleKind::kWsd) PlanDecay(settings, planned);
-  if (!settings.lr) PlanPeakRate(hidden_size, planned);
+  if (!settings.lr) PlanPeakRate(facts, planned);
 }
 
 }  // namespace trainwright

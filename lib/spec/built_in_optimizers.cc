@@ -39,7 +39,8 @@ OptimizerDescription SgdDescription() {
       .takes = {"beta1", "weight_decay", "cycle_momentum"},
       .state_bytes = [](const OptimizerOptions&,
                         const TrainedSizes& sizes) { return kFp32Bytes * sizes.elements; },
-      .shardable = true};
+      .shardable = true,
+      .rate_over_adamw = 100};
   SetOwnDefaults(&description);
   return description;
 }
@@ -50,7 +51,8 @@ OptimizerDescription LionDescription() {
           .takes = {"beta1", "beta2", "weight_decay", "cycle_momentum"},
           .state_bytes = [](const OptimizerOptions&,
                             const TrainedSizes& sizes) { return kFp32Bytes * sizes.elements; },
-          .shardable = true};
+          .shardable = true,
+          .rate_over_adamw = 0.3};
 }
 
 OptimizerDescription MuonDescription() {

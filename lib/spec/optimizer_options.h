@@ -52,6 +52,8 @@ struct OptimizerDescription {
   /// Whether its rule treats each element by itself, with states of which each has one (by_element), found by
   /// FlatParameters::PlaceOf, and masters by Masters: then several ranks may update a part each.
   bool shardable = false;
+  /// The peak learning rate of a run that is not given one, over AdamW's.
+  double rate_over_adamw = 1;
 };
 
 }  // namespace trainwright

@@ -36,7 +36,7 @@ run adamw8bit --optimizer adamw8bit
 run muon --optimizer muon
 run muon-original --optimizer muon --optimizer-option match_rms_adamw=0 --optimizer-option adamw_factor=0.15 --lr 0.02
 run lion --optimizer lion
-run lion-third --optimizer lion --lr 1e-3
+run lion-at-adamw --optimizer lion --lr 3e-3
 run lion-tenth --optimizer lion --lr 3e-4
 run sgd --optimizer sgd
 run sgd-fast --optimizer sgd --lr 0.3

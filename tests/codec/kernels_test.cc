@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <numeric>
 
 #include "lib/base/checksum.h"
 #include "lib/codec/cpu/kernels.h"
@@ -63,6 +64,23 @@ TEST_P(KernelsTest, HistogramsCount) {
     kernels().histogram(bytes.data(), n, counts.data());
     for (int s = 0; s < 256; ++s)
       ASSERT_EQ(counts[s], static_cast<uint32_t>(std::count(bytes.begin(), bytes.end(), s)));
+  }
+}
+
+TEST_P(KernelsTest, BytesThatOccurAreMarkedPresentAndNoOthers) {
+  SCOPED_TRACE(test::TestSeed());
+  for (const size_t n : {0, 1, 31, 32, 63, 64, 65, 1000, 40'000}) {
+    for (const int values : {1, 2, 20, 256}) {
+      const auto first = static_cast<int>(random_() % 256);
+      std::vector<uint8_t> bytes = RandomBytes(n, &random_);
+      for (uint8_t& byte : bytes) byte = static_cast<uint8_t>(first + byte % values);
+      std::array<uint8_t, 256> present{}, expected;
+      for (int already = 0; already < 3; ++already) present[random_() % 256] = 1;
+      expected = present;
+      for (const uint8_t byte : bytes) expected[byte] = 1;
+      kernels().mark_present(bytes.data(), n, present.data());
+      ASSERT_EQ(present, expected) << n << " bytes of " << values << " values from " << first;
+    }
   }
 }
 
@@ -188,17 +206,35 @@ TEST_P(KernelsTest, ExponentsAreTheFirstPlaneAndAddUp) {
     std::vector<uint8_t> exponents(n);
     kernels().exponents(type, elements.data(), n, exponents.data());
     EXPECT_EQ(exponents, planes[0]);
-    std::vector<uint32_t> sums(n, 5), counts(n, 9);
-    const ExponentSum sum = kernels().add_exponents(exponents.data(), n, sums.data(), counts.data());
-    uint64_t total = 0, nonzero = 0;
-    for (size_t i = 0; i < n; ++i) {
-      total += exponents[i];
-      nonzero += exponents[i] != 0 ? 1 : 0;
-      EXPECT_EQ(sums[i], 5u + exponents[i]);
-      EXPECT_EQ(counts[i], 9u + (exponents[i] != 0 ? 1 : 0));
+    std::vector<uint16_t> sums(n), zeros(n);
+    EXPECT_EQ(kernels().add_exponents(exponents.data(), n, sums.data(), zeros.data()).sum,
+              std::accumulate(exponents.begin(), exponents.end(), uint64_t{0}));
+  }
+}
+
+TEST_P(KernelsTest, ExponentsOfRowsAreAddedByColumn) {
+  SCOPED_TRACE(test::TestSeed());
+  for (const size_t n : {1, 7, 8, 1000, 1024, 1025, 3000}) {
+    for (const bool largest : {false, true}) {
+      std::vector<uint16_t> sums(n), zeros(n);
+      std::vector<uint64_t> expected_sums(n), expected_zeros(n);
+      for (uint64_t row = 0; row < kMostAddedRows; ++row) {
+        std::vector<uint8_t> exponents = largest ? std::vector<uint8_t>(n, 255) : RandomBytes(n, &random_);
+        const ExponentSum sum = kernels().add_exponents(exponents.data(), n, sums.data(), zeros.data());
+        uint64_t total = 0, nonzero = 0;
+        for (size_t i = 0; i < n; ++i) {
+          const uint64_t zero = exponents[i] == 0 ? 1 : 0;
+          total += exponents[i];
+          nonzero += 1 - zero;
+          expected_sums[i] += exponents[i];
+          expected_zeros[i] += zero;
+        }
+        ASSERT_EQ(sum.sum, total);
+        ASSERT_EQ(sum.count, nonzero);
+      }
+      EXPECT_EQ(std::vector<uint64_t>(sums.begin(), sums.end()), expected_sums);
+      EXPECT_EQ(std::vector<uint64_t>(zeros.begin(), zeros.end()), expected_zeros);
     }
-    EXPECT_EQ(sum.sum, total);
-    EXPECT_EQ(sum.count, nonzero);
   }
 }
 

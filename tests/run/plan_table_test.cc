@@ -1,5 +1,6 @@
 #include "lib/run/plan_table.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <set>

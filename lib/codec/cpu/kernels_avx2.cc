@@ -68,6 +68,30 @@ inline __m256i Gather(const uint32_t* table, __m256i index) {
                                      _mm256_set1_epi32(-1), 4);
 }
 
+inline __m256i RowInBothHalves(const uint8_t* row) {
+  return _mm256_broadcastsi128_si256(_mm_load_si128(reinterpret_cast<const __m128i*>(row)));
+}
+
+size_t SkipMembers(const uint8_t* bytes, size_t begin, size_t n, const NibbleRows& set) {
+  const __m256i below = RowInBothHalves(set.below_128), from = RowInBothHalves(set.from_128);
+  const __m256i bit = _mm256_set1_epi64x(static_cast<int64_t>(0x8040201008040201u));
+  const __m256i top = _mm256_set1_epi8(-128), nibble = _mm256_set1_epi8(15);
+  for (; begin + 32 <= n; begin += 32) {
+    const __m256i b = Load(bytes + begin);
+    // A shuffle gives 0 where the top bit is set.
+    const __m256i row =
+        _mm256_or_si256(_mm256_shuffle_epi8(below, b), _mm256_shuffle_epi8(from, _mm256_xor_si256(b, top)));
+    const __m256i column = _mm256_shuffle_epi8(bit, _mm256_and_si256(_mm256_srli_epi16(b, 4), nibble));
+    const __m256i other = _mm256_cmpeq_epi8(_mm256_and_si256(row, column), _mm256_setzero_si256());
+    if (_mm256_testz_si256(other, other) == 0) break;
+  }
+  return begin;
+}
+
+void MarkPresent(const uint8_t* bytes, size_t n, uint8_t* present) {
+  MarkOthers<32>(SkipMembers, bytes, n, present);
+}
+
 /// The entries of every fourth symbol. (Measured on a Zen 5: with a gather encoding takes 2.7 times as long.)
 inline __m256i EntriesOf(const uint8_t* symbols, const uint32_t* by_symbol) {
   const auto entry = [&](size_t lane) { return static_cast<int>(by_symbol[symbols[4 * lane]]); };
@@ -163,8 +187,9 @@ bool RansDecode(const uint8_t** words, const uint8_t* words_end, size_t groups, 
 
 }  // namespace
 
-const Kernels kAvx2Kernels = {"avx2", Split,     Merge,        Hash,    Histogram, RansEncode, RansDecode,
-                              true,   Exponents, AddExponents, Predict, Unpredict, Subtract,   Add};
+const Kernels kAvx2Kernels = {"avx2",       Split,      Merge,      Hash,     Histogram,
+                              MarkPresent,  RansEncode, RansDecode, true,     Exponents,
+                              AddExponents, Predict,    Unpredict,  Subtract, Add};
 
 }  // namespace trainwright::codec
 

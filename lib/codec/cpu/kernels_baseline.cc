@@ -4,8 +4,20 @@
 
 namespace trainwright::codec {
 
-const Kernels kBaselineKernels = {
-    "baseline", Split,     Merge,        Hash,    Histogram, RansEncodeScalar, RansDecodeScalar,
-    true,       Exponents, AddExponents, Predict, Unpredict, Subtract,         Add};
+const Kernels kBaselineKernels = {"baseline",
+                                  Split,
+                                  Merge,
+                                  Hash,
+                                  Histogram,
+                                  MarkPresentScalar,
+                                  RansEncodeScalar,
+                                  RansDecodeScalar,
+                                  true,
+                                  Exponents,
+                                  AddExponents,
+                                  Predict,
+                                  Unpredict,
+                                  Subtract,
+                                  Add};
 
 }  // namespace trainwright::codec

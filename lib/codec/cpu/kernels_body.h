@@ -141,36 +141,91 @@ void Exponents(ElementType type, const uint8_t* elements, size_t n, uint8_t* pla
   }
 }
 
-ExponentSum AddExponents(const uint8_t* __restrict exponents, size_t n, uint32_t* __restrict sums,
-                         uint32_t* __restrict counts) {
-  uint64_t sum = 0, count = 0;
-  for (size_t i = 0; i < n; ++i) {
-    const uint32_t exponent = exponents[i], one = exponent != 0 ? 1 : 0;
-    sums[i] += exponent;
-    counts[i] += one;
-    sum += exponent;
-    count += one;
+/// Sum of at most 1024 bytes, in 16-bit lanes of words.
+uint64_t SumOfBytes(const uint8_t* bytes, size_t n) {
+  constexpr uint64_t kEven = 0x00ff00ff00ff00ff;
+  uint64_t lanes = 0, sum = 0;
+  for (size_t i = 0; i < n / 8; ++i) {
+    const uint64_t word = LoadWord<uint64_t>(bytes, i);
+    lanes += (word & kEven) + (word >> 8 & kEven);
   }
-  return {sum, count};
+  for (size_t i = n / 8 * 8; i < n; ++i) sum += bytes[i];
+  for (; lanes != 0; lanes >>= 16) sum += lanes & 0xffff;
+  return sum;
+}
+
+ExponentSum AddExponents(const uint8_t* __restrict exponents, size_t n, uint16_t* __restrict sums,
+                         uint16_t* __restrict zeros) {
+  constexpr size_t kPiece = 1024;
+  ExponentSum all{.count = n};
+  for (size_t begin = 0; begin < n; begin += kPiece) {
+    const size_t end = std::min(n, begin + kPiece);
+    all.sum += SumOfBytes(exponents + begin, end - begin);
+    uint8_t has_zero = 0;
+    for (size_t i = begin; i < end; ++i) {
+      sums[i] = static_cast<uint16_t>(sums[i] + exponents[i]);
+      has_zero |= exponents[i] == 0 ? 1 : 0;
+    }
+    if (has_zero == 0) continue;  // weights have hardly any
+    for (size_t i = begin; i < end; ++i) {
+      const uint16_t zero = exponents[i] == 0 ? 1 : 0;
+      zeros[i] = static_cast<uint16_t>(zeros[i] + zero);
+      all.count -= zero;
+    }
+  }
+  return all;
 }
 
 uint64_t Hash(const uint8_t* bytes, size_t n, uint64_t seed) {
   return XXH3_64bits_withSeed(bytes, n, seed);
 }
 
-/// Eight tables, so that runs of one value do not wait for their own stores.
-void Histogram(const uint8_t* bytes, size_t n, uint32_t* counts) {
-  uint32_t tables[8][256] = {};
+/// Eight tables, so that runs of one value do not wait for their own stores. Small ones are soon cleared
+/// and added up.
+template <typename Count>
+void AddHistogram(const uint8_t* bytes, size_t n, uint32_t* counts) {
+  Count tables[8][256] = {};
   size_t i = 0;
   for (; i + 8 <= n; i += 8) {
     const uint64_t word = LoadWord<uint64_t>(bytes + i, 0);
     for (int b = 0; b < 8; ++b) ++tables[b][word >> (8 * b) & 255];
   }
   for (; i < n; ++i) ++tables[0][bytes[i]];
-  for (int s = 0; s < 256; ++s) {
-    uint32_t sum = 0;
-    for (const auto& table : tables) sum += table[s];
-    counts[s] = sum;
+  for (const auto& table : tables)
+    for (int s = 0; s < 256; ++s) counts[s] += table[s];
+}
+
+void Histogram(const uint8_t* bytes, size_t n, uint32_t* counts) {
+  constexpr size_t kMostOfSmall = size_t{1} << 18;
+  std::fill_n(counts, 256, 0);
+  n < kMostOfSmall ? AddHistogram<uint16_t>(bytes, n, counts) : AddHistogram<uint32_t>(bytes, n, counts);
+}
+
+[[maybe_unused]] void MarkPresentScalar(const uint8_t* bytes, size_t n, uint8_t* present) {
+  for (size_t i = 0; i < n; ++i) present[bytes[i]] = 1;
+}
+
+/// A set of bytes as two shuffles look it up: bit `b >> 4 & 7` of row `b & 15`.
+struct NibbleRows {
+  alignas(16) uint8_t below_128[16] = {}, from_128[16] = {};
+};
+
+/// From `begin` on, where a vector with a byte outside the set begins, or less than a vector is left.
+using SkipMembersFunction = size_t (*)(const uint8_t* bytes, size_t begin, size_t n, const NibbleRows& set);
+
+template <size_t kVectorBytes>
+[[maybe_unused]] void MarkOthers(SkipMembersFunction skip_members, const uint8_t* bytes, size_t n,
+                                 uint8_t* present) {
+  for (size_t i = 0; i < n;) {
+    NibbleRows set;
+    for (int b = 0; b < 256; ++b) {
+      uint8_t& row = (b < 128 ? set.below_128 : set.from_128)[b & 15];
+      row = static_cast<uint8_t>(row | present[b] << (b >> 4 & 7));
+    }
+    i = skip_members(bytes, i, n, set);
+    const size_t others = std::min(n - i, kVectorBytes);
+    MarkPresentScalar(bytes + i, others, present);
+    i += others;
   }
 }
 
