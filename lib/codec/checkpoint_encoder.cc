@@ -23,7 +23,7 @@ constexpr int64_t kMaxMatrices = 4096;
 struct Job {
   const SafetensorsEntry* entry = nullptr;
   TensorBytes bytes;
-  std::optional<TensorBytes> base;
+  std::optional<std::vector<uint8_t>> base;
   std::optional<TensorEncoder> encoder;
   std::optional<BlockDecoder> decoder;  // for the verification
   std::vector<uint32_t> block_bytes;
@@ -72,17 +72,24 @@ class Encoder {
     job->entry = &head_.source.entries[index];
     job->bytes = source_->Take(index);
     TRAINWRIGHT_CHECK(job->bytes.view.size() == job->entry->end - job->entry->begin);
-    hash_.Update(job->bytes.view);
+    Hash(job->bytes.view);
     job->base = source_->TakeBase(index);
     TensorView view{.type = ElementTypeOf(job->entry->dtype),
                     .bytes = job->bytes.view,
                     .matrices = MatricesOf(head_.source, *job->entry),
                     .identity = head_.Identity(job->entry->name)};
-    if (job->base) view.base = job->base->view;
+    if (job->base) view.base = ByteSpan(*job->base);
     job->encoder.emplace(view, head_.level, options_.block_log2);
     if (options_.verify)
       job->decoder.emplace(job->encoder->prologue(), job->entry->name, view.base, view.identity);
     return job;
+  }
+
+  void Hash(const TensorContent& content) {
+    constexpr uint64_t kPieceBytes = uint64_t{1} << 20;
+    std::vector<uint8_t> scratch;
+    for (uint64_t at = 0; at < content.size(); at += kPieceBytes)
+      hash_.Update(content.Read(at, std::min(kPieceBytes, content.size() - at), &scratch));
   }
 
   CodedBlock Encode(Work work) {
@@ -97,15 +104,16 @@ class Encoder {
   }
 
   static void Verify(const Job& job, uint64_t block, ByteSpan coded) {
-    static thread_local std::vector<uint8_t> decoded;
+    static thread_local std::vector<uint8_t> decoded, scratch;
     const size_t width = ElementBytes(job.decoder->type());
     const size_t size = job.decoder->ElementsOf(block) * width;
     if (decoded.size() < size) decoded.resize(size);
+    const uint64_t at = block * job.decoder->block_elements() * width;
+    const ByteSpan original = job.bytes.view.Read(at, size, &scratch);
     bool same = false;
     try {
       job.decoder->DecodeBlock(coded, block, 0, std::span(decoded).first(size));
-      same = std::memcmp(decoded.data(),
-                         job.bytes.view.data() + block * job.decoder->block_elements() * width, size) == 0;
+      same = std::memcmp(decoded.data(), original.data(), size) == 0;
     } catch (const Error&) {
     }
     if (!same) {

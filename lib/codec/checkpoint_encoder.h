@@ -18,12 +18,12 @@ namespace trainwright {
 
 /// The bytes of one tensor: a view of memory that outlives the encoding, or owned.
 struct TensorBytes {
-  ByteSpan view;
+  TensorContent view;
   std::vector<uint8_t> owned;
   static TensorBytes Own(std::vector<uint8_t> bytes) {
     TensorBytes tensor;
     tensor.owned = std::move(bytes);
-    tensor.view = tensor.owned;
+    tensor.view = ByteSpan(tensor.owned);
     return tensor;
   }
 };
@@ -35,7 +35,7 @@ class TensorSource {
   /// The bytes of head.source.entries[entry]; each once, in order.
   virtual TensorBytes Take(size_t entry) = 0;
   /// A tensor of the same size to take the difference from; called after Take of the same entry.
-  virtual std::optional<TensorBytes> TakeBase(size_t entry) {
+  virtual std::optional<std::vector<uint8_t>> TakeBase(size_t entry) {
     static_cast<void>(entry);
     return {};
   }

@@ -15,11 +15,17 @@ namespace {
 constexpr std::string_view kPlainEnd = ".safetensors", kContainerEnd = ".twc.safetensors",
                            kStreamEnd = ".safetensors.twc";
 
-/// A safetensors file that is read from its beginning to its end.
+/// Tensors of a file that are larger are read piece by piece.
+constexpr uint64_t kMostHeldBytes = uint64_t{4} << 20;
+
+/// A safetensors file, or a pipe that is read from its beginning to its end.
 class FileTensors final : public TensorSource {
  public:
-  FileTensors(std::string path, std::unique_ptr<ByteSource> source, std::optional<FileState> state)
-      : path_(std::move(path)), state_(state), reader_(std::move(source)) {}
+  FileTensors(std::string path, const std::optional<FileState>& state)
+      : path_(std::move(path)),
+        state_(state),
+        file_(state ? OpenRandomReader(path_) : nullptr),
+        reader_(file_ ? SourceOf(file_.get()) : OpenSource(path_)) {}
 
   BufferedReader* reader() { return &reader_; }
   std::vector<uint8_t> ReadHead() {
@@ -27,6 +33,7 @@ class FileTensors final : public TensorSource {
     std::vector<uint8_t> head;
     if (AppendFrom(&reader_, size, &head) < size)
       throw CutShortAt(reader_.position(), reader_.name(), "safetensors header");
+    position_ = size;
     return head;
   }
   void SetHead(const CompressedHead* head, BaseTensors* base) {
@@ -35,31 +42,37 @@ class FileTensors final : public TensorSource {
   }
   TensorBytes Take(size_t entry) override {
     const SafetensorsEntry& tensor = head_->source.entries[entry];
-    std::vector<uint8_t> bytes;
-    const uint64_t size = tensor.end - tensor.begin;
-    // The size of a file is known to be there, that which a pipe's header claims is not.
-    if (state_ && state_->size_bytes >= size) bytes.reserve(size);
-    if (AppendFrom(&reader_, size, &bytes) < size)
-      throw CutShortAt(reader_.position(), reader_.name(), "safetensors file");
-    return TensorBytes::Own(std::move(bytes));
+    const uint64_t size = tensor.end - tensor.begin, offset = position_;
+    position_ += size;
+    if (file_ == nullptr) {
+      // What a pipe's header claims need not be there.
+      std::vector<uint8_t> bytes;
+      if (AppendFrom(&reader_, size, &bytes) < size)
+        throw CutShortAt(reader_.position(), reader_.name(), "safetensors file");
+      return TensorBytes::Own(std::move(bytes));
+    }
+    if (size <= kMostHeldBytes) return TensorBytes::Own(file_->ReadAt(offset, size));
+    TensorBytes bytes;
+    bytes.view = TensorContent::InFile(file_.get(), offset, size);
+    return bytes;
   }
-  std::optional<TensorBytes> TakeBase(size_t entry) override {
+  std::optional<std::vector<uint8_t>> TakeBase(size_t entry) override {
     if (base_ == nullptr) return {};
-    std::optional<std::vector<uint8_t>> bytes = base_->Read(head_->source.entries[entry]);
-    if (!bytes) return {};
-    return TensorBytes::Own(std::move(*bytes));
+    return base_->Read(head_->source.entries[entry]);
   }
   /// Checks that this was the whole file, and that it is still the same.
   void Finish() {
-    if (!reader_.Peek(1).empty())
-      throw BadInputAt(reader_.position(), reader_.name(), "bytes follow the last tensor");
+    const bool is_whole = file_ ? position_ == file_->size_bytes() : reader_.Peek(1).empty();
+    if (!is_whole) throw BadInputAt(position_, reader_.name(), "bytes follow the last tensor");
     if (state_) ThrowIfChangedSince(*state_, path_);
   }
 
  private:
   std::string path_;
   std::optional<FileState> state_;
+  std::unique_ptr<RandomReader> file_;  // of what has a lasting state
   BufferedReader reader_;
+  uint64_t position_ = 0;  // of the next tensor
   const CompressedHead* head_ = nullptr;
   BaseTensors* base_ = nullptr;
 };
@@ -171,7 +184,7 @@ CompressReport CompressFile(const std::string& input, const std::string& output,
   const CompressedForm form = FormFor(output, options);
   const std::unique_ptr<BaseTensors> base = BaseOf(options);
   const std::optional<FileState> state = input == "-" ? std::nullopt : StateOf(input);
-  FileTensors tensors(input, OpenSource(input), state);
+  FileTensors tensors(input, state);
   if (IsCompressed(tensors.reader())) {
     if (options.compressed_input == CompressedInput::kRewrite)
       return Convert(tensors.reader(), input, output, options);

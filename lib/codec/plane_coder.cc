@@ -22,7 +22,7 @@ constexpr uint64_t kBit = uint64_t{1} << kLog2FractionBits;
 struct Effort {
   size_t units;               ///< table changes are considered every so many units
   size_t one_in;              ///< of so many symbols, one is counted
-  uint32_t worth_thousandth;  ///< a plane is coded when that saves so many thousandths of it
+  uint32_t worth_thousandth;  ///< a plane is coded when that is thought to save so many thousandths of it
   int zstd_level;             ///< for planes that zstd is chosen for
   bool try_zstd;              ///< on every plane, not only where repetitions are seen
 };
@@ -53,37 +53,48 @@ bool MayShrink(const Kernels& kernels, ByteSpan plane, uint32_t worth_thousandth
   return EntropyCost(counts.data()) < bits - bits / 1000 * worth_thousandth;
 }
 
-/// The 8-byte strings of a few pieces that occurred before in their piece, of 64: what zstd lives on.
-size_t RepeatedOf64(ByteSpan plane) {
-  constexpr size_t kPiece = 4096, kPieces = 4, kStep = 4;
-  constexpr int kSlotBits = 11;
-  if (plane.size() < 64) return 0;
+/// How many 8-byte strings of a piece occurred before in it, of those looked at.
+struct Repeats {
   size_t seen = 0, looked = 0;
-  for (size_t piece = 0; piece < kPieces; ++piece) {
-    const size_t size = std::min(kPiece, plane.size());
-    const uint8_t* bytes = plane.data() + piece * (plane.size() - size) / (kPieces - 1);
-    std::array<uint16_t, 1 << kSlotBits> last{};
-    for (size_t i = 0; i + 8 <= size; i += kStep) {
-      uint64_t word, other;
-      std::memcpy(&word, bytes + i, 8);
-      uint16_t& slot = last[word * 0x9E3779B97F4A7C15u >> (64 - kSlotBits)];
-      std::memcpy(&other, bytes + slot, 8);
-      seen += i > 0 && other == word ? 1 : 0;
-      slot = static_cast<uint16_t>(i);
-      ++looked;
-    }
+};
+void AddRepeats(ByteSpan piece, Repeats* repeats) {
+  constexpr size_t kMost = 4096;
+  TRAINWRIGHT_CHECK(piece.size() <= kMost);
+  std::array<uint16_t, kMost> last{};
+  for (size_t i = 0; i + 8 <= piece.size(); i += 2) {
+    uint64_t word, other;
+    std::memcpy(&word, piece.data() + i, 8);
+    uint16_t& slot = last[word * 0x9E3779B97F4A7C15u >> 52];
+    std::memcpy(&other, piece.data() + slot, 8);
+    repeats->seen += i > 0 && other == word ? 1 : 0;
+    slot = static_cast<uint16_t>(i);
+    ++repeats->looked;
   }
-  return 64 * seen / looked;
+}
+
+/// Whether `enough` of 64 strings of a few pieces occurred before in their piece: what zstd lives on. Half of the
+/// pieces will do where hardly any did.
+bool Repeats64(ByteSpan plane, size_t enough) {
+  constexpr size_t kPiece = 4096, kPieces = 4;
+  if (plane.size() < 64) return false;
+  Repeats repeats;
+  for (const size_t piece : {0, 2, 1, 3}) {
+    const size_t size = std::min(kPiece, plane.size());
+    AddRepeats(plane.subspan(piece * (plane.size() - size) / (kPieces - 1), size), &repeats);
+    if (piece == 2 && 4 * 64 * repeats.seen < enough * repeats.looked) return false;
+  }
+  return 64 * repeats.seen / repeats.looked >= enough;
 }
 
 /// Counts of consecutive pieces of a plane, and the price of one table for each.
 struct Run {
   size_t units;
+  size_t one_in;  ///< of whose symbols one was counted
   SymbolCounts counts;
   uint64_t cost;  // entropy and table, in units of 2^-16 bits
 };
 
-uint64_t RunCost(const SymbolCounts& counts, size_t one_in) {
+uint64_t CostOfTable(const SymbolCounts& counts, size_t one_in) {
   // A table takes about 9 bits for each symbol that occurs. One of a sample fits it too well and the rest
   // too badly, each by about 1 / (2 ln 2) bits a symbol of the table for every symbol of the plane behind
   // one of the sample.
@@ -107,11 +118,15 @@ std::vector<Run> PlanRuns(const Kernels& kernels, ByteSpan plane, size_t units, 
     const size_t begin = unit * kRunUnit, end = std::min(plane.size(), (unit + units) * kRunUnit);
     Run& run = runs.emplace_back();
     run.units = std::min(units, all_units - unit);
+    run.one_in = CountsSample(end - begin, one_in) ? one_in : 1;
     run.counts = CountSymbols(kernels, plane.subspan(begin, end - begin), one_in);
-    run.cost = RunCost(run.counts, one_in);
+    run.cost = CostOfTable(run.counts, run.one_in);
   }
   std::vector<uint64_t> joined(runs.size());  // cost of run i with run i + 1
-  const auto price = [&](size_t i) { joined[i] = RunCost(Sum(runs[i].counts, runs[i + 1].counts), one_in); };
+  const auto price = [&](size_t i) {
+    joined[i] =
+        CostOfTable(Sum(runs[i].counts, runs[i + 1].counts), std::max(runs[i].one_in, runs[i + 1].one_in));
+  };
   for (size_t i = 0; i + 1 < runs.size(); ++i) price(i);
   while (runs.size() > 1) {
     size_t best = runs.size();
@@ -125,6 +140,7 @@ std::vector<Run> PlanRuns(const Kernels& kernels, ByteSpan plane, size_t units, 
     }
     if (best == runs.size()) break;
     runs[best].units += runs[best + 1].units;
+    runs[best].one_in = std::max(runs[best].one_in, runs[best + 1].one_in);
     runs[best].counts = Sum(runs[best].counts, runs[best + 1].counts);
     runs[best].cost = joined[best];
     runs.erase(runs.begin() + static_cast<ptrdiff_t>(best) + 1);
@@ -183,7 +199,7 @@ EncodedPlane PlaneEncoder::Encode(const Kernels& kernels, ByteSpan plane, CodecL
     const size_t size = CompressZstdFrame(plane, 1).size();
     return size < to_beat + to_beat / 16 && size < plane.size() - plane.size() / 32;
   };
-  if (effort.try_zstd ? near_at_level_1() : RepeatedOf64(plane) >= enough_repeats) {
+  if (effort.try_zstd ? near_at_level_1() : Repeats64(plane, enough_repeats)) {
     const std::vector<uint8_t> frame = CompressZstdFrame(plane, effort.zstd_level);
     if (frame.size() < to_beat) {
       std::memcpy(out, frame.data(), frame.size());
@@ -229,7 +245,7 @@ EncodedPlane PlaneEncoder::Encode(const Kernels& kernels, ByteSpan plane, CodecL
 uint64_t EstimatePlaneBits(const Kernels& kernels, ByteSpan plane) {
   SymbolCounts counts;
   kernels.histogram(plane.data(), plane.size(), counts.data());
-  return RunCost(counts, 1) / kBit;
+  return CostOfTable(counts, 1) / kBit;
 }
 
 struct PlaneDecoder::State {

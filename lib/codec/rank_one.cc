@@ -24,7 +24,8 @@ constexpr uint64_t kMinElements = 4096, kMinSide = 4;
 constexpr uint64_t kParallelElements = uint64_t{1} << 20;  // fewer are one thread's
 constexpr int kDefaultCode = 112;                          // what codes lie around where nothing else does
 constexpr uint64_t kStripElements = 8192;                  // rows that are estimated together
-constexpr uint64_t kStrips = 4;                            // of a sample
+// Strips of a sample: so many that they have kSampledRows, within bounds. Means of few rows fit themselves too well.
+constexpr uint64_t kSampledRows = 64, kLeastStrips = 4, kMostStrips = 16;
 
 /// Rows [begin, end) of a matrix.
 struct Strip {
@@ -34,7 +35,8 @@ struct Strip {
 std::vector<Strip> StripsOf(const MatrixPart& matrix, bool all) {
   const uint64_t rows = std::max<uint64_t>(1, kStripElements / matrix.columns);
   const uint64_t strips = (matrix.rows + rows - 1) / rows;
-  const uint64_t taken = all ? strips : std::min(strips, kStrips);
+  const uint64_t enough = std::clamp((kSampledRows + rows - 1) / rows, kLeastStrips, kMostStrips);
+  const uint64_t taken = all ? strips : std::min(strips, enough);
   std::vector<Strip> result;
   for (uint64_t i = 0; i < taken; ++i) {
     const uint64_t begin = (2 * i + 1) * strips / (2 * taken) * rows;
@@ -96,9 +98,13 @@ class RankOnePredictor::PartFit {
     });
   }
 
-  void ReadRows(uint64_t row, size_t n, uint8_t* out) const {
-    const uint64_t first = part_->matrix.first + row * part_->matrix.columns;
-    kernels_.exponents(tensor_.type, tensor_.bytes.data() + first * ElementBytes(tensor_.type), n, out);
+  /// The exponents of a strip.
+  void ReadStrip(const Strip& strip, ContentReader* reader, std::vector<uint8_t>* exponents) const {
+    const uint64_t width = ElementBytes(tensor_.type), columns = part_->matrix.columns;
+    const uint64_t n = (strip.end - strip.begin) * columns;
+    const uint64_t first = part_->matrix.first + strip.begin * columns;
+    exponents->resize(n);
+    kernels_.exponents(tensor_.type, reader->Read(first * width, n * width).data(), n, exponents->data());
   }
 
   void Fit(const std::vector<Strip>& strips);
@@ -116,7 +122,8 @@ class RankOnePredictor::PartFit {
 RankOnePredictor::PartFit::Sums RankOnePredictor::PartFit::SumStrips(std::span<const Strip> strips,
                                                                      std::vector<int64_t>* row_means) const {
   const uint64_t columns = part_->matrix.columns;
-  std::vector<uint8_t> exponents(columns);
+  ContentReader reader(tensor_.bytes);
+  std::vector<uint8_t> exponents;
   std::vector<uint16_t> sums(columns), zeros(columns);
   Sums total(columns);
   uint64_t added_rows = 0;
@@ -130,11 +137,11 @@ RankOnePredictor::PartFit::Sums RankOnePredictor::PartFit::SumStrips(std::span<c
     added_rows = 0;
   };
   for (const Strip& strip : strips) {
+    ReadStrip(strip, &reader, &exponents);
     for (uint64_t row = strip.begin; row < strip.end; ++row) {
       if (added_rows == kMostAddedRows) flush();
-      ReadRows(row, columns, exponents.data());
-      const ExponentSum row_sum =
-          kernels_.add_exponents(exponents.data(), columns, sums.data(), zeros.data());
+      const ExponentSum row_sum = kernels_.add_exponents(exponents.data() + (row - strip.begin) * columns,
+                                                         columns, sums.data(), zeros.data());
       ++added_rows;
       (*row_means)[row] = MeanInEighths(row_sum.sum, row_sum.count, -1);
       total.all.sum += row_sum.sum;
@@ -182,13 +189,13 @@ bool RankOnePredictor::PartFit::Gains(const std::vector<Strip>& strips) const {
   std::mutex mutex;
   uint64_t plain = 0, predicted = 0, elements = 0;
   Share(strips, [&](std::span<const Strip> own) {
+    ContentReader reader(tensor_.bytes);
     std::vector<uint8_t> exponents;
     std::array<uint32_t, 256> counts;
     uint64_t own_plain = 0, own_predicted = 0, own_elements = 0;
     for (const Strip& strip : own) {
-      const size_t n = (strip.end - strip.begin) * columns;
-      exponents.resize(n);
-      ReadRows(strip.begin, n, exponents.data());
+      ReadStrip(strip, &reader, &exponents);
+      const size_t n = exponents.size();
       kernels_.histogram(exponents.data(), n, counts.data());
       own_plain += EntropyCost(counts.data());
       for (uint64_t row = strip.begin; row < strip.end; ++row) {

@@ -24,9 +24,13 @@ ByteSpan Sample(ByteSpan piece, size_t one_in) {
 
 }  // namespace
 
+bool CountsSample(size_t piece_bytes, size_t one_in) {
+  return one_in > 1 && piece_bytes >= one_in * kLeastSampleBytes;
+}
+
 SymbolCounts CountSymbols(const Kernels& kernels, ByteSpan piece, size_t one_in) {
   SymbolCounts counts;
-  if (one_in == 1 || piece.size() < one_in * kLeastSampleBytes) {
+  if (!CountsSample(piece.size(), one_in)) {
     kernels.histogram(piece.data(), piece.size(), counts.data());
     return counts;
   }

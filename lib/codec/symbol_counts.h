@@ -1,4 +1,4 @@
-/// How often each byte occurs in a piece of a plane, counted or estimated from a sample. Pure.
+/// How often each byte occurs in a piece of a plane, counted or estimated from a sample. Thread-safe.
 #pragma once
 
 #include <array>
@@ -17,7 +17,10 @@ using SymbolCounts = std::array<uint32_t, 256>;
 /// rANS has no room for another: a count is 0 where the byte does not occur, and only there. A piece too
 /// small for a sample is counted.
 ///
-/// An estimate from k counted bytes makes s different symbols longer by about (s - 1) / (2 k ln 2) bits each.
+/// Where bytes are independent, an estimate from k counted ones makes s different symbols longer by about
+/// (s - 1) / (2 k ln 2) bits each.
 SymbolCounts CountSymbols(const Kernels& kernels, ByteSpan piece, size_t one_in);
+/// Whether it estimates.
+bool CountsSample(size_t piece_bytes, size_t one_in);
 
 }  // namespace trainwright::codec

@@ -46,7 +46,7 @@ bool BasePays(const Kernels& kernels, const TensorView& tensor) {
   constexpr size_t kPieces = 16, kPieceElements = 4096;
   const size_t width = ElementBytes(tensor.type), elements = tensor.bytes.size() / width;
   if (elements == 0) return false;
-  std::vector<uint8_t> difference(kPieceElements * width);
+  std::vector<uint8_t> difference(kPieceElements * width), scratch;
   std::vector<uint8_t> plane_bytes(kPieceElements * width);
   std::array<uint8_t*, kMaxPlanes> planes;
   for (size_t p = 0; p < width; ++p) planes[p] = plane_bytes.data() + p * kPieceElements;
@@ -61,8 +61,9 @@ bool BasePays(const Kernels& kernels, const TensorView& tensor) {
   const size_t n = std::min(elements, kPieceElements), pieces = elements == n ? 1 : kPieces;
   for (size_t piece = 0; piece < pieces; ++piece) {
     const size_t at = pieces == 1 ? 0 : piece * (elements - n) / (pieces - 1) * width;
-    plain += bits(tensor.type, tensor.bytes.data() + at, n);
-    kernels.subtract(width, tensor.bytes.data() + at, tensor.base->data() + at, n, difference.data());
+    const ByteSpan content = tensor.bytes.Read(at, n * width, &scratch);
+    plain += bits(tensor.type, content.data(), n);
+    kernels.subtract(width, content.data(), tensor.base->data() + at, n, difference.data());
     differing += bits(IntegerOf(tensor.type), difference.data(), n);
   }
   return differing < plain - plain / 100;
@@ -70,7 +71,7 @@ bool BasePays(const Kernels& kernels, const TensorView& tensor) {
 
 /// What encoding a block needs beside the block; one per thread.
 struct BlockScratch {
-  std::vector<uint8_t> difference, planes;
+  std::vector<uint8_t> content, difference, planes;
   PlaneEncoder encoder;
 };
 BlockScratch& ThreadScratch() {
@@ -150,9 +151,8 @@ size_t TensorEncoder::EncodeBlock(uint64_t block, std::span<uint8_t> out) const 
   const size_t n = std::min<uint64_t>(uint64_t{1} << s.block_log2, s.elements() - first);
   const size_t width = ElementBytes(s.tensor.type);
   TRAINWRIGHT_CHECK(out.size() >= codec::MaxBlockBytes(s.tensor.type, n));
-  const ByteSpan content = s.tensor.bytes.subspan(first * width, n * width);
-
   BlockScratch& scratch = codec::ThreadScratch();
+  const ByteSpan content = s.tensor.bytes.Read(first * width, n * width, &scratch.content);
   if (scratch.planes.size() < n * width) scratch.planes.resize(n * width);
   std::array<uint8_t*, kMaxPlanes> planes;
   for (size_t p = 0; p < width; ++p) planes[p] = scratch.planes.data() + p * n;

@@ -13,6 +13,7 @@
 
 #include "lib/base/bytes.h"
 #include "lib/codec/element_type.h"
+#include "lib/codec/tensor_content.h"
 
 namespace trainwright {
 
@@ -33,7 +34,7 @@ struct MatrixPart {
 /// A tensor to encode. The bytes stay the caller's, are only read, and must outlive the encoder.
 struct TensorView {
   ElementType type = ElementType::kInt8;
-  ByteSpan bytes;  ///< a whole number of elements
+  TensorContent bytes;  ///< a whole number of elements
   /// Where a predictor by rows and columns may be tried (floats only); ascending, without overlap. May be
   /// empty.
   std::vector<MatrixPart> matrices = {};
@@ -52,7 +53,7 @@ class TensorEncoder {
  public:
   /// \param block_log2 base-2 logarithm of the elements of a block, 10..20
   /// \param threads of the constructor; the result does not depend on it
-  /// \throws Error{kUsage} when bytes, matrices or base do not fit each other
+  /// \throws Error{kUsage} when bytes, matrices or base do not fit each other; what reading the content throws
   TensorEncoder(TensorView tensor, CodecLevel level, int block_log2 = kDefaultBlockLog2, int threads = 1);
   ~TensorEncoder();
   TensorEncoder(TensorEncoder&&) noexcept;
@@ -65,6 +66,7 @@ class TensorEncoder {
   size_t max_block_bytes() const;
   /// Writes one block. Thread-safe.
   /// \returns its size in bytes
+  /// \throws what reading the content throws
   size_t EncodeBlock(uint64_t block, std::span<uint8_t> out) const;
   /// What a coded tensor ends with.
   /// \param block_bytes the sizes that EncodeBlock returned, in order

@@ -39,8 +39,8 @@ run lion --optimizer lion
 run lion-at-adamw --optimizer lion --lr 3e-3
 run lion-tenth --optimizer lion --lr 3e-4
 run sgd --optimizer sgd
-run sgd-fast --optimizer sgd --lr 0.3
-run sgd-nesterov --optimizer sgd --lr 0.3 --optimizer-option nesterov=1
+run sgd-at-adamw --optimizer sgd --lr 3e-3
+run sgd-nesterov --optimizer sgd --optimizer-option nesterov=1
 python3 - "${runs[@]}" << 'PYTHON'
 import json, statistics, sys
 print("| options | lr | first tenth | last tenth |\n|---|---|---|---|")

@@ -27,8 +27,15 @@ STARTS = 20  # of a tool a round: one is too short for the clock of CPU time
 PEER = pathlib.Path(__file__).resolve().parent / "startup_peer.py"
 
 
+def one_step(options, shards, out):
+    """The command that trains one step of a new model."""
+    shutil.rmtree(out, ignore_errors=True)
+    return [options.bin / "train", "-q", "--progress", "never", "--data", shards, "--model", "llama-1m", "--seq", "128", "--batch",
+            "1", "--accum", "1", "--steps", "1", "--save-every", "0", "--threads", "1", "--out", out]
+
+
 def prepare(options):
-    """Shards of a text in byte tokens."""
+    """Shards of a text in byte tokens, and the config.json of the model."""
     options.work.mkdir(parents=True, exist_ok=True)
     shards = options.work / "shards"
     if not (shards / "MANIFEST.json").exists():
@@ -36,30 +43,26 @@ def prepare(options):
         text.write_text("The quick brown fox jumps over the lazy dog. " * 200)
         stream = subprocess.run([options.bin / "pretokenize", "-q", "--tokenizer", "bytes", text], check=True, capture_output=True)
         subprocess.run([options.bin / "pack", "-q", "--chunk", "1024", "-o", shards], check=True, input=stream.stdout)
-    return shards
+    subprocess.run(one_step(options, shards, options.work / "model"), check=True, stdout=subprocess.DEVNULL)
+    return shards, next((options.work / "model").glob("checkpoints/*/config.json"))
 
 
 def train_contestant(options, shards):
     def measure():
         out = options.work / "run"
-        shutil.rmtree(out, ignore_errors=True)
+        command = one_step(options, shards, out)
         began_unix_s = time.time()
-        done = protocol.run_command([options.bin / "train", "-q", "--progress", "never", "--data", shards, "--model", "llama-1m",
-                                     "--seq", "128", "--batch", "1", "--accum", "1", "--steps", "1", "--save-every", "0",
-                                     "--threads", "1", "--out", out])
+        done = protocol.run_command(command)
         steps = [record for record in map(json.loads, open(out / "metrics.jsonl")) if record["type"] == "step"]
         return done.sample(1, first_step_s=steps[0]["time_unix_s"] - began_unix_s)
 
     return Contestant("train", measure)
 
 
-def torch_contestant(options):
-    config = options.work / "run/config.json"
-
+def torch_contestant(options, config):
     def measure():
-        models = sorted((options.work / "run").glob("checkpoints/*/config.json")) or [config]
         began_unix_s = time.time()
-        done = protocol.run_command([sys.executable, PEER, models[0], options.work / "peer.pt"])
+        done = protocol.run_command([sys.executable, PEER, config, options.work / "peer.pt"])
         return done.sample(1, first_step_s=float(done.stdout) - began_unix_s)
 
     return Contestant("PyTorch", measure)
@@ -83,10 +86,9 @@ def limits_text(record):
 
     for state in record.states:
         for name in state["peers"]:
-            samples = protocol.Results(state).samples(name, "")
-            details = [sample["details"] for sample in samples]
+            samples = protocol.Results(state).samples(name, "").values()
             for key, goal in (("first_step_s", GOAL_FIRST_STEP_S), ("start_s", GOAL_TOOL_S)):
-                values = [one[key] for one in details if key in one]
+                values = [sample[key] for sample in samples if key in sample]
                 if values:
                     line(f"{name}, exec to {'the first step' if key == 'first_step_s' else 'the end'}", values,
                          goal if name in ("train", *TORCH_FREE) else None)
@@ -100,11 +102,11 @@ def main():
     protocol.add_options(parser)
     parser.add_argument("out")
     options = parser.parse_args()
-    shards = prepare(options)
+    shards, config = prepare(options)
     record = Record(options.out, "Starting", "scripts/compare/startup.sh",
                     notes=f"torch {protocol.version_here('torch')} of the peer.")
     record.after = limits_text
-    record.run(Comparison("train, one step", "runs", [train_contestant(options, shards), torch_contestant(options)],
+    record.run(Comparison("train, one step", "runs", [train_contestant(options, shards), torch_contestant(options, config)],
                           **protocol.how(options)))
     python = tool_contestant("a Python that does nothing", ["python3", "-c", "0"])
     for tool in TORCH_FREE:

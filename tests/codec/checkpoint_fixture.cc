@@ -18,11 +18,9 @@ class MemoryTensors final : public TensorSource {
     bytes.view = file_.subspan(head_.source.data_offset + tensor.begin, tensor.end - tensor.begin);
     return bytes;
   }
-  std::optional<TensorBytes> TakeBase(size_t entry) override {
+  std::optional<std::vector<uint8_t>> TakeBase(size_t entry) override {
     if (base_ == nullptr) return {};
-    std::optional<Bytes> bytes = base_->Read(head_.source.entries[entry]);
-    if (!bytes) return {};
-    return TensorBytes::Own(std::move(*bytes));
+    return base_->Read(head_.source.entries[entry]);
   }
 
  private:

@@ -65,6 +65,12 @@ TEST_P(KernelsTest, HistogramsCount) {
     for (int s = 0; s < 256; ++s)
       ASSERT_EQ(counts[s], static_cast<uint32_t>(std::count(bytes.begin(), bytes.end(), s)));
   }
+  for (const uint32_t n : {(1u << 18) - 1, 1u << 18, 1u << 20}) {
+    std::array<uint32_t, 256> counts, expected{};
+    expected[9] = n;
+    kernels().histogram(std::vector<uint8_t>(n, 9).data(), n, counts.data());
+    ASSERT_EQ(counts, expected) << n << " of one value";
+  }
 }
 
 TEST_P(KernelsTest, BytesThatOccurAreMarkedPresentAndNoOthers) {

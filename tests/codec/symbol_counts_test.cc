@@ -69,6 +69,8 @@ TEST(SymbolCounts, AreThoseOfAllWhereThePieceIsSmall) {
   std::mt19937_64 random(test::TestSeed());
   const std::vector<uint8_t> symbols = Halving(16'383, &random);
   EXPECT_EQ(CountSymbols(BestKernels(), symbols, 4), Counted(symbols));
+  EXPECT_FALSE(CountsSample(symbols.size(), 4));
+  EXPECT_TRUE(CountsSample(symbols.size() + 1, 4));
 }
 
 TEST(SymbolCounts, AreTheSameOnEveryInstructionSet) {

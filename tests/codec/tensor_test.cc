@@ -2,6 +2,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <bit>
+
 #include "lib/base/error.h"
 #include "lib/codec/tensor_decoder.h"
 #include "lib/codec/tensor_encoder.h"
@@ -44,6 +46,21 @@ TEST(CodedTensorTest, DecodesToWhatWasEncoded) {
           }
         }
       }
+    }
+  }
+}
+
+TEST(CodedTensorTest, SymbolsThatNoSampleHasComeBack) {
+  SCOPED_TRACE(test::TestSeed());
+  std::mt19937_64 random(test::TestSeed());
+  for (const CodecLevel level : test::kAllLevels) {
+    for (int round = 0; round < 20; ++round) {
+      std::vector<uint8_t> bytes(300'000);
+      for (uint8_t& byte : bytes) byte = static_cast<uint8_t>(100 + std::countl_zero(random() | 1) % 8);
+      for (int odd = 0; odd < 4; ++odd) bytes[random() % bytes.size()] = static_cast<uint8_t>(random());
+      const std::vector<uint8_t> coded = EncodeTensor({.type = ElementType::kInt8, .bytes = bytes}, level);
+      ASSERT_LT(coded.size(), bytes.size() / 3);
+      ASSERT_EQ(test::DecodeAll(coded), bytes);
     }
   }
 }

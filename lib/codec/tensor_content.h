@@ -1,0 +1,49 @@
+/// The bytes of a tensor that is encoded: in memory, or in a file that is read piece by piece, so that a tensor
+/// may be larger than memory.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "lib/base/bytes.h"
+#include "lib/io/random_reader.h"
+
+namespace trainwright {
+
+/// Immutable, thread-safe. What it stands for must outlive it.
+class TensorContent {
+ public:
+  TensorContent() = default;
+  TensorContent(ByteSpan bytes) : bytes_(bytes), size_bytes_(bytes.size()) {}           // NOLINT: is one
+  TensorContent(const std::vector<uint8_t>& bytes) : TensorContent(ByteSpan(bytes)) {}  // NOLINT
+  /// `size_bytes` of the file from `offset` on.
+  static TensorContent InFile(const RandomReader* file, uint64_t offset, uint64_t size_bytes);
+
+  uint64_t size() const { return size_bytes_; }
+  /// \returns what is there; valid until `scratch` changes, which has it where it is not in memory
+  /// \throws what the file throws
+  ByteSpan Read(uint64_t offset, uint64_t size, std::vector<uint8_t>* scratch) const;
+  bool in_memory() const { return file_ == nullptr; }
+
+ private:
+  ByteSpan bytes_;
+  const RandomReader* file_ = nullptr;
+  uint64_t offset_ = 0, size_bytes_ = 0;
+};
+
+/// Reads a content in small steps from its beginning towards its end, of a file in large pieces. For one thread.
+class ContentReader {
+ public:
+  /// \param content must outlive this
+  explicit ContentReader(const TensorContent& content) : content_(content) {}
+  /// Valid until the next call.
+  /// \throws what the file throws
+  ByteSpan Read(uint64_t offset, uint64_t size);
+
+ private:
+  const TensorContent& content_;
+  uint64_t begin_ = 0;
+  std::vector<uint8_t> piece_;
+};
+
+}  // namespace trainwright
