@@ -72,8 +72,8 @@ void AddRepeats(ByteSpan piece, Repeats* repeats) {
   }
 }
 
-/// Whether `enough` of 64 strings of a few pieces occurred before in their piece: what zstd lives on. Half of the
-/// pieces will do where hardly any did.
+/// Whether `enough` of 64 strings of a few pieces occurred before in their piece: what zstd lives on. Half of
+/// the pieces will do where hardly any did.
 bool Repeats64(ByteSpan plane, size_t enough) {
   constexpr size_t kPiece = 4096, kPieces = 4;
   if (plane.size() < 64) return false;

@@ -24,7 +24,8 @@ constexpr uint64_t kMinElements = 4096, kMinSide = 4;
 constexpr uint64_t kParallelElements = uint64_t{1} << 20;  // fewer are one thread's
 constexpr int kDefaultCode = 112;                          // what codes lie around where nothing else does
 constexpr uint64_t kStripElements = 8192;                  // rows that are estimated together
-// Strips of a sample: so many that they have kSampledRows, within bounds. Means of few rows fit themselves too well.
+// Strips of a sample: so many that they have kSampledRows, within bounds. Means of few rows fit themselves
+// too well.
 constexpr uint64_t kSampledRows = 64, kLeastStrips = 4, kMostStrips = 16;
 
 /// Rows [begin, end) of a matrix.

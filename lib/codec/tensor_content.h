@@ -1,5 +1,5 @@
-/// The bytes of a tensor that is encoded: in memory, or in a file that is read piece by piece, so that a tensor
-/// may be larger than memory.
+/// The bytes of a tensor that is encoded: in memory, or in a file that is read piece by piece, so that a
+/// tensor may be larger than memory.
 #pragma once
 
 #include <cstdint>
@@ -31,7 +31,8 @@ class TensorContent {
   uint64_t offset_ = 0, size_bytes_ = 0;
 };
 
-/// Reads a content in small steps from its beginning towards its end, of a file in large pieces. For one thread.
+/// Reads a content in small steps from its beginning towards its end, of a file in large pieces. For one
+/// thread.
 class ContentReader {
  public:
   /// \param content must outlive this

@@ -53,7 +53,7 @@ class TensorEncoder {
  public:
   /// \param block_log2 base-2 logarithm of the elements of a block, 10..20
   /// \param threads of the constructor; the result does not depend on it
-  /// \throws Error{kUsage} when bytes, matrices or base do not fit each other; what reading the content throws
+  /// \throws Error{kUsage} when bytes, matrices or base do not fit each other; what reading them throws
   TensorEncoder(TensorView tensor, CodecLevel level, int block_log2 = kDefaultBlockLog2, int threads = 1);
   ~TensorEncoder();
   TensorEncoder(TensorEncoder&&) noexcept;
