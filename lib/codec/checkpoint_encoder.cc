@@ -9,6 +9,8 @@
 #include "lib/base/error.h"
 #include "lib/codec/block_workers.h"
 #include "lib/codec/buffer_pool.h"
+#include "lib/codec/coded_layout.h"
+#include "lib/codec/cpu/kernels.h"
 #include "lib/codec/tensor_decoder.h"
 #include "lib/formats/json_text.h"
 
@@ -25,7 +27,8 @@ struct Job {
   TensorBytes bytes;
   std::optional<std::vector<uint8_t>> base;
   std::optional<TensorEncoder> encoder;
-  std::optional<BlockDecoder> decoder;  // for the verification
+  std::optional<BlockDecoder> decoder;   // for the verification
+  std::vector<uint64_t> content_hashes;  // of the blocks of what is read more than once
   std::vector<uint32_t> block_bytes;
   uint64_t coded_bytes = 0;
 };
@@ -72,7 +75,7 @@ class Encoder {
     job->entry = &head_.source.entries[index];
     job->bytes = source_->Take(index);
     TRAINWRIGHT_CHECK(job->bytes.view.size() == job->entry->end - job->entry->begin);
-    Hash(job->bytes.view);
+    HashSource(job.get());
     job->base = source_->TakeBase(index);
     TensorView view{.type = ElementTypeOf(job->entry->dtype),
                     .bytes = job->bytes.view,
@@ -85,11 +88,18 @@ class Encoder {
     return job;
   }
 
-  void Hash(const TensorContent& content) {
-    constexpr uint64_t kPieceBytes = uint64_t{1} << 20;
+  /// Of a tensor in a file, which is read again when it is encoded, block by block.
+  void HashSource(Job* job) {
+    const TensorContent& content = job->bytes.view;
+    const uint64_t width = ElementBytes(ElementTypeOf(job->entry->dtype));
+    const uint64_t block_bytes = width << options_.block_log2;
     std::vector<uint8_t> scratch;
-    for (uint64_t at = 0; at < content.size(); at += kPieceBytes)
-      hash_.Update(content.Read(at, std::min(kPieceBytes, content.size() - at), &scratch));
+    for (uint64_t at = 0; at < content.size(); at += block_bytes) {
+      const ByteSpan block = content.Read(at, std::min(block_bytes, content.size() - at), &scratch);
+      hash_.Update(block);
+      if (!content.in_memory())
+        job->content_hashes.push_back(codec::BestKernels().hash(block.data(), block.size(), 0));
+    }
   }
 
   CodedBlock Encode(Work work) {
@@ -99,21 +109,26 @@ class Encoder {
     if (block == job.encoder->blocks()) return coded;
     coded.buffer = pool_.Take(job.encoder->max_block_bytes());
     coded.size_bytes = job.encoder->EncodeBlock(block, coded.buffer);
+    if (!job.content_hashes.empty() && codec::ContentHashOf(coded.buffer) != job.content_hashes[block]) {
+      throw Error(ErrorCode::kBadInput, "tensor '" + job.entry->name + "'", "changed while it was read", "",
+                  "wait until its writer is done");
+    }
     if (job.decoder) Verify(job, block, ByteSpan(coded.buffer).first(coded.size_bytes));
     return coded;
   }
 
   static void Verify(const Job& job, uint64_t block, ByteSpan coded) {
-    static thread_local std::vector<uint8_t> decoded, scratch;
+    static thread_local std::vector<uint8_t> decoded;
     const size_t width = ElementBytes(job.decoder->type());
     const size_t size = job.decoder->ElementsOf(block) * width;
     if (decoded.size() < size) decoded.resize(size);
-    const uint64_t at = block * job.decoder->block_elements() * width;
-    const ByteSpan original = job.bytes.view.Read(at, size, &scratch);
     bool same = false;
     try {
+      // The hash of what was encoded is among what decoding checks.
       job.decoder->DecodeBlock(coded, block, 0, std::span(decoded).first(size));
-      same = std::memcmp(decoded.data(), original.data(), size) == 0;
+      const uint64_t at = block * job.decoder->block_elements() * width;
+      same = !job.bytes.view.in_memory() ||
+             std::memcmp(decoded.data(), job.bytes.view.Read(at, size, nullptr).data(), size) == 0;
     } catch (const Error&) {
     }
     if (!same) {

@@ -1,6 +1,7 @@
 /// Compressing a safetensors file, tensor by tensor, into either form of lib/codec/compressed_file.h.
 ///
-/// At most three tensors (and their bases) are in memory. The bytes written do not depend on threads.
+/// At most three tensors (and their bases) are taken from the source at a time. The bytes written do not
+/// depend on threads.
 #pragma once
 
 #include <cstdint>
@@ -12,11 +13,12 @@
 #include <vector>
 
 #include "lib/codec/compressed_file.h"
+#include "lib/codec/tensor_content.h"
 #include "lib/io/byte_sink.h"
 
 namespace trainwright {
 
-/// The bytes of one tensor: a view of memory that outlives the encoding, or owned.
+/// The bytes of one tensor: in memory or a file that outlives the encoding, or owned.
 struct TensorBytes {
   TensorContent view;
   std::vector<uint8_t> owned;
@@ -51,8 +53,9 @@ struct EncodeOptions {
 
 /// Writes a compressed checkpoint; the caller commits. The level is the head's.
 /// \param sink an OverwritableSink for a container
-/// \throws what `source` and `sink` throw; Error{kUsage} see ContainerHeadBytes; Error{kInternal} when a
-/// block does not decode to what was encoded
+/// \throws what `source` and `sink` throw; Error{kBadInput} when a file is not what it was when it was read
+/// before; Error{kUsage} see ContainerHeadBytes; Error{kInternal} when a block does not decode to what was
+/// encoded
 CompressedTail EncodeCheckpoint(const CompressedHead& head, TensorSource* source,
                                 const EncodeOptions& options, ByteSink* sink);
 

@@ -1,6 +1,8 @@
 /// Sizes and places inside a coded tensor that its encoder and decoder share: man/trainwright-codec.5.
 #pragma once
 
+#include <cstring>
+
 #include <cstddef>
 #include <cstdint>
 
@@ -29,6 +31,13 @@ constexpr size_t MaxBlockBytes(ElementType type, uint64_t elements) {
 /// The hash of a stored block, of all its bytes after the hash.
 inline uint64_t BlockHash(const Kernels& kernels, ByteSpan behind, uint64_t prologue_hash, uint64_t block) {
   return kernels.hash(behind.data(), behind.size(), prologue_hash + block);
+}
+
+/// XXH3-64 of the content of a block, as the block says.
+inline uint64_t ContentHashOf(ByteSpan block) {
+  uint64_t hash;
+  std::memcpy(&hash, block.data() + 12, sizeof(hash));
+  return hash;
 }
 
 }  // namespace trainwright::codec

@@ -5,9 +5,11 @@
 #include <utility>
 
 #include "lib/base/error.h"
+#include "lib/base/signals.h"
 #include "lib/codec/extract.h"
 #include "lib/formats/bad_input.h"
 #include "lib/io/file_state.h"
+#include "lib/io/random_reader.h"
 
 namespace trainwright {
 namespace {
@@ -51,7 +53,11 @@ class FileTensors final : public TensorSource {
         throw CutShortAt(reader_.position(), reader_.name(), "safetensors file");
       return TensorBytes::Own(std::move(bytes));
     }
-    if (size <= kMostHeldBytes) return TensorBytes::Own(file_->ReadAt(offset, size));
+    if (size <= kMostHeldBytes) {
+      std::vector<uint8_t> held(size);
+      file_->ReadAt(offset, std::span<uint8_t>(held));
+      return TensorBytes::Own(std::move(held));
+    }
     TensorBytes bytes;
     bytes.view = TensorContent::InFile(file_.get(), offset, size);
     return bytes;
@@ -62,9 +68,10 @@ class FileTensors final : public TensorSource {
   }
   /// Checks that this was the whole file, and that it is still the same.
   void Finish() {
+    ThrowIfStopped();
+    if (state_) ThrowIfChangedSince(*state_, path_);
     const bool is_whole = file_ ? position_ == file_->size_bytes() : reader_.Peek(1).empty();
     if (!is_whole) throw BadInputAt(position_, reader_.name(), "bytes follow the last tensor");
-    if (state_) ThrowIfChangedSince(*state_, path_);
   }
 
  private:

@@ -99,6 +99,13 @@ class RankOnePredictor::PartFit {
     });
   }
 
+  /// Reads ahead where the strips follow each other.
+  ContentReader ReaderOf(std::span<const Strip> strips) const {
+    const bool follow = strips.size() > 1 && strips[1].begin == strips[0].end;
+    const uint64_t end = part_->matrix.first + (follow ? strips.back().end * part_->matrix.columns : 0);
+    return {tensor_.bytes, end * ElementBytes(tensor_.type)};
+  }
+
   /// The exponents of a strip.
   void ReadStrip(const Strip& strip, ContentReader* reader, std::vector<uint8_t>* exponents) const {
     const uint64_t width = ElementBytes(tensor_.type), columns = part_->matrix.columns;
@@ -123,7 +130,7 @@ class RankOnePredictor::PartFit {
 RankOnePredictor::PartFit::Sums RankOnePredictor::PartFit::SumStrips(std::span<const Strip> strips,
                                                                      std::vector<int64_t>* row_means) const {
   const uint64_t columns = part_->matrix.columns;
-  ContentReader reader(tensor_.bytes);
+  ContentReader reader = ReaderOf(strips);
   std::vector<uint8_t> exponents;
   std::vector<uint16_t> sums(columns), zeros(columns);
   Sums total(columns);
@@ -190,7 +197,7 @@ bool RankOnePredictor::PartFit::Gains(const std::vector<Strip>& strips) const {
   std::mutex mutex;
   uint64_t plain = 0, predicted = 0, elements = 0;
   Share(strips, [&](std::span<const Strip> own) {
-    ContentReader reader(tensor_.bytes);
+    ContentReader reader = ReaderOf(own);
     std::vector<uint8_t> exponents;
     std::array<uint32_t, 256> counts;
     uint64_t own_plain = 0, own_predicted = 0, own_elements = 0;

@@ -31,8 +31,8 @@ ByteSpan TensorContent::Read(uint64_t offset, uint64_t size, std::vector<uint8_t
 ByteSpan ContentReader::Read(uint64_t offset, uint64_t size) {
   if (content_.in_memory()) return content_.Read(offset, size, &piece_);
   if (offset < begin_ || offset + size > begin_ + piece_.size()) {
-    const uint64_t left = content_.size() - std::min(offset, content_.size());
-    content_.Read(offset, std::max(size, std::min(left, kPieceBytes)), &piece_);
+    const uint64_t ahead = end_ - std::min(offset, end_);
+    content_.Read(offset, std::max(size, std::min(ahead, kPieceBytes)), &piece_);
     begin_ = offset;
   }
   return ByteSpan(piece_).subspan(offset - begin_, size);

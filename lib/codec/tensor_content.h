@@ -36,13 +36,15 @@ class TensorContent {
 class ContentReader {
  public:
   /// \param content must outlive this
-  explicit ContentReader(const TensorContent& content) : content_(content) {}
+  /// \param end up to which all will be read; nothing behind it is read ahead
+  ContentReader(const TensorContent& content, uint64_t end) : content_(content), end_(end) {}
   /// Valid until the next call.
   /// \throws what the file throws
   ByteSpan Read(uint64_t offset, uint64_t size);
 
  private:
   const TensorContent& content_;
+  const uint64_t end_;
   uint64_t begin_ = 0;
   std::vector<uint8_t> piece_;
 };

@@ -233,7 +233,7 @@ void BlockDecoder::DecodeBlock(ByteSpan coded, uint64_t block, uint64_t offset,
     done += step;
   }
   for (size_t p = 0; p < width; ++p) scratch.planes[p].Close();
-  if (kernels.hash(out.data(), out.size(), 0) != LoadAt<uint64_t>(coded, 12))
+  if (kernels.hash(out.data(), out.size(), 0) != codec::ContentHashOf(coded))
     throw s.Refuse(block, offset, "the hash of its content differs");
 }
 

@@ -3,11 +3,16 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <memory>
 #include <random>
+#include <span>
 #include <string>
 #include <vector>
 
+#include "lib/codec/checkpoint_encoder.h"
 #include "lib/codec/tensor_encoder.h"
+#include "lib/formats/safetensors.h"
+#include "lib/io/byte_sink.h"
 #include "tests/codec/fixtures.h"
 #include "tests/support/support.h"
 
@@ -31,7 +36,7 @@ TEST(TensorContent, ReadsFromAFileWhatIsInMemory) {
   const std::vector<uint8_t> whole = FileOf(bytes);
   const std::unique_ptr<RandomReader> file = MemoryRandomReader(whole);
   const TensorContent content = TensorContent::InFile(file.get(), kOffset, bytes.size());
-  ContentReader reader(content);
+  ContentReader reader(content, 500'000);
   std::vector<uint8_t> scratch;
   for (int i = 0; i < 300; ++i) {
     const uint64_t offset = random() % (bytes.size() + 1);
@@ -48,28 +53,83 @@ TEST(TensorContent, SmallStepsReadAFileInLargePieces) {
   const std::vector<uint8_t> bytes(1 << 20, 7), whole = FileOf(bytes);
   const std::unique_ptr<RandomReader> file = MemoryRandomReader(whole);
   const TensorContent content = TensorContent::InFile(file.get(), kOffset, bytes.size());
-  ContentReader reader(content);
+  ContentReader reader(content, bytes.size());
   for (uint64_t at = 0; at < bytes.size(); at += 128) reader.Read(at, 128);
   EXPECT_EQ(file->bytes_read(), bytes.size()) << "each byte once";
+  ContentReader until_1000(content, 1000);
+  for (uint64_t at = 0; at < 1000; at += 100) until_1000.Read(at, 100);
+  EXPECT_EQ(file->bytes_read(), bytes.size() + 1000) << "and nothing that nobody will read";
 }
 
 TEST(TensorContent, OfAFileIsEncodedLikeOneInMemory) {
   SCOPED_TRACE(test::TestSeed());
   std::mt19937_64 random(test::TestSeed());
   constexpr size_t kRows = 300, kColumns = 700;
+  constexpr int kBlockLog2 = 12;  // 52 blocks, which begin anywhere in a row
   const std::vector<uint8_t> bytes =
       test::MakeTensor(ElementType::kFloat32, test::Content::kScaled, kRows * kColumns, kColumns, &random);
+  std::vector<uint8_t> base = bytes;
+  for (size_t i = 0; i < base.size(); i += 4) base[i] ^= 1;
   const std::vector<uint8_t> whole = FileOf(bytes);
   const std::unique_ptr<RandomReader> file = MemoryRandomReader(whole);
-  for (const CodecLevel level : {CodecLevel::kFast, CodecLevel::kDefault, CodecLevel::kMax}) {
+  for (const CodecLevel level : test::kAllLevels) {
     TensorView in_memory{.type = ElementType::kFloat32, .bytes = bytes, .matrices = {{0, kRows, kColumns}}};
     TensorView in_file = in_memory;
     in_file.bytes = TensorContent::InFile(file.get(), kOffset, bytes.size());
-    EXPECT_EQ(EncodeTensor(in_file, level), EncodeTensor(in_memory, level));
-    const std::vector<uint8_t> base(bytes.size(), 1);
+    const std::vector<uint8_t> plain = EncodeTensor(in_memory, level, 1, kBlockLog2);
+    EXPECT_EQ(EncodeTensor(in_file, level, 2, kBlockLog2), plain);
     in_memory.base = in_file.base = ByteSpan(base);
-    EXPECT_EQ(EncodeTensor(in_file, level, 2), EncodeTensor(in_memory, level));
+    const std::vector<uint8_t> differing = EncodeTensor(in_memory, level, 1, kBlockLog2);
+    EXPECT_LT(differing.size(), plain.size() / 2) << "the base pays";
+    EXPECT_EQ(EncodeTensor(in_file, level, 2, kBlockLog2), differing);
   }
+}
+
+/// Gives other bytes the second time.
+class ChangingReader final : public RandomReader {
+ public:
+  explicit ChangingReader(uint64_t size_bytes) : size_bytes_(size_bytes) {}
+  uint64_t size_bytes() const override { return size_bytes_; }
+  const std::string& name() const override { return name_; }
+
+ protected:
+  size_t ReadSome(uint64_t offset, std::span<uint8_t> out) const override {
+    const auto value = static_cast<uint8_t>(bytes_read() > size_bytes_ / 2 ? 7 : 6);
+    std::fill(out.begin(), out.end(), value);
+    static_cast<void>(offset);
+    return out.size();
+  }
+
+ private:
+  uint64_t size_bytes_;
+  std::string name_ = "changing";
+};
+
+class ChangingTensor final : public TensorSource {
+ public:
+  explicit ChangingTensor(uint64_t size_bytes) : file_(size_bytes) {}
+  TensorBytes Take(size_t) override {
+    TensorBytes bytes;
+    bytes.view = TensorContent::InFile(&file_, 0, file_.size_bytes());
+    return bytes;
+  }
+
+ private:
+  ChangingReader file_;
+};
+
+TEST(TensorContent, OfAFileThatChangesBetweenTwoReadingsIsNeverCompressed) {
+  constexpr uint64_t kBytes = uint64_t{1} << 20;
+  const std::vector<uint8_t> any(kBytes);
+  SafetensorsTensor tensor{.name = "w", .dtype = "I8", .shape = {static_cast<int64_t>(kBytes)}};
+  tensor.data = any;
+  CompressedHead head = HeadOf(EncodeSafetensorsHead({tensor}, {}), "test");
+  ChangingTensor source(kBytes);
+  MemorySink sink;
+  const auto encode = [&] {
+    EncodeCheckpoint(head, &source, {.form = CompressedForm::kStream, .threads = 1}, &sink);
+  };
+  EXPECT_EQ(test::MessageOf(encode), "tensor 'w': changed while it was read | wait until its writer is done");
 }
 
 }  // namespace
