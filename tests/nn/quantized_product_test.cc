@@ -4,6 +4,7 @@
 #include <ATen/Parallel.h>
 #include <ATen/ops/cat.h>
 #include <ATen/ops/empty.h>
+#include <ATen/ops/empty_like.h>
 #include <ATen/ops/equal.h>
 #include <ATen/ops/full.h>
 #include <gtest/gtest.h>
@@ -204,6 +205,26 @@ TEST(QuantizedMatrixTest, RowsAreThoseOfTheWhole) {
       }
     }
   }
+}
+
+TEST(QuantizedProductTest, ThreadsChangeNoBitOfSmallMatrices) {
+  constexpr int64_t kDepth = 32;  // of which NF4 has no kernel for few rows
+  const int before = at::get_num_threads();
+  for (const int64_t columns : {32, 64, 128}) {
+    const auto matrix = Matrix(WeightFormat::kNf4, columns, kDepth);
+    for (const int64_t rows : {17, 20, 33, 100}) {
+      const at::Tensor a = RandomTensor({rows, kDepth}, 3);
+      at::Tensor one = at::empty({rows, columns}, at::kFloat), several = at::empty_like(one);
+      at::set_num_threads(1);
+      MultiplyQuantized(test::kFp32, {matrix.get()}, a, one);
+      for (const int threads : {2, 3, 4}) {
+        at::set_num_threads(threads);
+        MultiplyQuantized(test::kFp32, {matrix.get()}, a, several);
+        EXPECT_TRUE(at::equal(several, one)) << rows << " x " << columns << ", threads " << threads;
+      }
+    }
+  }
+  at::set_num_threads(before);
 }
 
 }  // namespace

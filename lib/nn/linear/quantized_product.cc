@@ -44,6 +44,19 @@ void MultiplyTiles(const Numerics& numerics, const QuantizedMatrix& weight, cons
   });
 }
 
+/// As Matmul, but of small matrices a few rows at a time: Matmul leaves many rows of those to a library,
+/// whose bits may depend on threads (those of MKL do on AMD's processors).
+void MultiplyRows(const at::Tensor& a_mk, const at::Tensor& w_nk, at::Tensor& out_mn) {
+  constexpr int64_t kSmall = int64_t{1} << 18;
+  const int64_t rows = a_mk.size(0);
+  const int64_t most = out_mn.numel() * a_mk.size(1) < kSmall ? cpu::kMostThinRows : rows;
+  for (int64_t row = 0; row < rows; row += most) {
+    const int64_t count = std::min(most, rows - row);
+    at::Tensor out = out_mn.narrow(0, row, count);
+    Matmul(a_mk.narrow(0, row, count), w_nk.t(), out);
+  }
+}
+
 void MultiplyParts(const Numerics& numerics, const std::vector<const QuantizedMatrix*>& weights,
                    const at::Tensor& a_mk, at::Tensor& out_mn) {
   const int64_t depth = a_mk.size(1), columns = out_mn.size(1);
@@ -54,7 +67,7 @@ void MultiplyParts(const Numerics& numerics, const std::vector<const QuantizedMa
     at::Tensor tile = tiles.narrow(0, 0, std::min(most, columns - begin));
     DequantizeInto(numerics, weights, begin, tile);
     at::Tensor out = out_mn.narrow(1, begin, tile.size(0));
-    Matmul(a_mk, tile.t(), out);
+    MultiplyRows(a_mk, tile, out);
   }
 }
 
