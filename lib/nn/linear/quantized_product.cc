@@ -44,12 +44,13 @@ void MultiplyTiles(const Numerics& numerics, const QuantizedMatrix& weight, cons
   });
 }
 
-/// As Matmul, but of small matrices a few rows at a time: Matmul leaves many rows of those to a library,
-/// whose bits may depend on threads (those of MKL do on AMD's processors).
+/// As Matmul, but of small matrices a few rows at a time: Matmul leaves those to a library, whose bits may
+/// depend on threads (those of MKL do on AMD's processors).
 void MultiplyRows(const at::Tensor& a_mk, const at::Tensor& w_nk, at::Tensor& out_mn) {
   constexpr int64_t kSmall = int64_t{1} << 18;
   const int64_t rows = a_mk.size(0);
-  const int64_t most = out_mn.numel() * a_mk.size(1) < kSmall ? cpu::kMostThinRows : rows;
+  const bool small = rows <= cpu::kMostQuantizedRows && out_mn.numel() * a_mk.size(1) < kSmall;
+  const int64_t most = small ? cpu::kMostThinRows : rows;
   for (int64_t row = 0; row < rows; row += most) {
     const int64_t count = std::min(most, rows - row);
     at::Tensor out = out_mn.narrow(0, row, count);
