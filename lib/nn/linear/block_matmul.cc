@@ -15,7 +15,7 @@ namespace {
 // A block of the result is 64 x 64 in fp32 and stays in the first-level cache; kBlockDepth rows of a right
 // panel and the kTaskRows rows of the left operand share the second level.
 constexpr int64_t kBlockRows = 64, kBlockDepth = 512, kTaskRows = 128;
-constexpr int64_t kLeastProducts = int64_t{1} << 18, kLeastRows = 8;
+constexpr int64_t kLeastRows = 8;
 // Larger products are computed in parts whose packed operands fit the last-level cache.
 constexpr int64_t kPartDepth = 4096, kPartBytes = int64_t{8} << 20;
 
@@ -239,7 +239,8 @@ void MultiplyTerms(const BlockProduct& product) {
 bool BlockMatmul(const BlockProduct& product) {
   const bool in_pairs = product.bf16 && !product.widens;
   if (!HasMicroKernels(in_pairs)) return false;
-  if (product.m < kLeastRows || product.n < kLeastRows || product.m * product.n * product.k < kLeastProducts)
+  if (product.m < kLeastRows || product.n < kLeastRows ||
+      product.m * product.n * product.k < kLeastBlockTerms)
     return false;
   if (in_pairs && product.b.transposed && (product.k % 2 != 0 || product.b.stride % 2 != 0)) return false;
   MultiplyTerms(product);

@@ -26,6 +26,9 @@ struct BlockProduct {
   bool widens = false;      ///< bf16 operands become fp32 when they are packed, and are multiplied so
 };
 
+/// Multiplications of the smallest GEMM that gains by blocks.
+inline constexpr int64_t kLeastBlockTerms = int64_t{1} << 18;
+
 /// Computes the GEMM on the threads of at::parallel_for. Takes scratch memory of a few
 /// times 10 MB at most.
 /// \returns false, and does nothing, when the processor has no micro-kernels, the GEMM is too small to

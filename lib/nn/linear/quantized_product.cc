@@ -7,6 +7,7 @@
 
 #include "lib/base/error.h"
 #include "lib/base/profile_scope.h"
+#include "lib/nn/linear/block_matmul.h"
 #include "lib/nn/linear/matmul.h"
 #include "lib/nn/linear/thin_product.h"
 
@@ -47,9 +48,8 @@ void MultiplyTiles(const Numerics& numerics, const QuantizedMatrix& weight, cons
 /// As Matmul, but of small matrices a few rows at a time: Matmul leaves those to a library, whose bits may
 /// depend on threads (those of MKL do on AMD's processors).
 void MultiplyRows(const at::Tensor& a_mk, const at::Tensor& w_nk, at::Tensor& out_mn) {
-  constexpr int64_t kSmall = int64_t{1} << 18;
   const int64_t rows = a_mk.size(0);
-  const bool small = rows <= cpu::kMostQuantizedRows && out_mn.numel() * a_mk.size(1) < kSmall;
+  const bool small = rows <= cpu::kMostQuantizedRows && out_mn.numel() * a_mk.size(1) < cpu::kLeastBlockTerms;
   const int64_t most = small ? cpu::kMostThinRows : rows;
   for (int64_t row = 0; row < rows; row += most) {
     const int64_t count = std::min(most, rows - row);
