@@ -67,7 +67,7 @@ MAY_CHANGE_PROCESS = {
 SETS_UP = re.compile(
     r"\b(SetUpProcess|PrepareDeterminism|SetComputeThreads|CapHostMemory|CapDeviceMemory|KeepRoomForLibraries"
     r"|TellDeathsForMemory|TellCutMappings|InstallSignalHandlers|ConfigureLog|BecomeEngine|RunLocalRanks|TakeRankPlace"
-    r"|QuietTorchLog|PrepareGpuChoices|ApplyGpuChoices)\s*\(")
+    r"|QuietTorchLog|PrepareGpuChoices|ApplyGpuChoices|ApplyCpuGemms)\s*\(")
 MAY_SET_UP = {
     "lib/device/process_setup.cc": {"SetComputeThreads", "CapHostMemory", "CapDeviceMemory", "KeepRoomForLibraries",
                                     "PrepareGpuChoices", "ApplyGpuChoices"},

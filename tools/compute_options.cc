@@ -33,7 +33,7 @@ CLI::Option* AddQuantOption(CLI::App& app, std::string* quant) {
 }
 
 void AddDeviceOptions(CLI::App& app, const std::string& group, std::string* device, std::string* attn_backend,
-                      int* threads) {
+                      int* threads, std::string* kernels) {
   CLI::Option* const options[] = {
       app.add_option("--device", *device, "where to compute; auto takes the GPU if there is one")
           ->check(CLI::IsMember({"auto", "cpu", "cuda"})),
@@ -43,6 +43,11 @@ void AddDeviceOptions(CLI::App& app, const std::string& group, std::string* devi
           ->check(CLI::IsMember({"auto", "flash", "cudnn", "efficient", "math"})),
       app.add_option("--threads", *threads, "compute threads; 0: the physical cores this process may use")
           ->check(CLI::NonNegativeNumber),
+      app.add_option("--kernels", *kernels,
+                     "which compute a CPU's GEMMs, for bits depend on them. auto: those that are fastest "
+                     "here, measured once a machine; usual: those of its kind of processor; or a list of "
+                     "fp32=blocks|library and bf16=instructions|widened|emulated")
+          ->type_name("KERNELS"),
   };
   if (group.empty()) return;
   for (CLI::Option* option : options) option->group(group);

@@ -15,10 +15,10 @@ void AddAdapterOption(CLI::App& app, std::string* adapter, bool* allow_other_bas
 void AddPrecisionOption(CLI::App& app, std::string* mixed_precision);
 /// --quant of a model that is only read.
 CLI::Option* AddQuantOption(CLI::App& app, std::string* quant);
-/// --device, --attn-backend and --threads, in the group of that name.
+/// --device, --attn-backend, --threads and --kernels, in the group of that name.
 /// \param group empty: the default one
 void AddDeviceOptions(CLI::App& app, const std::string& group, std::string* device, std::string* attn_backend,
-                      int* threads);
+                      int* threads, std::string* kernels);
 /// --nproc and --dist-timeout, in the group of that name.
 /// \param group empty: the default one
 void AddRankOptions(CLI::App& app, const std::string& group, int64_t* nproc, double* dist_timeout_s);

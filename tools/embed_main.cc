@@ -17,14 +17,16 @@ namespace {
 int Run(const EmbedSettings& settings, const std::vector<std::string>& argv, ToolRun* run) {
   CheckEmbedSettings(settings);
   const EmbeddingSettings& embedding = settings.embedding;
-  const EngineRequest request = {.argv = argv,
-                                 .nproc = embedding.nproc,
-                                 .dist_timeout_s = embedding.dist_timeout_s,
-                                 .process = {.threads = embedding.threads, .device = embedding.device},
-                                 .check = [&](int64_t ranks) {
-                                   if (!settings.mining.is_asked_for())
-                                     RefuseSharedPipe(ranks, "--input", settings.input);
-                                 }};
+  EngineRequest request;
+  request.argv = argv;
+  request.nproc = embedding.nproc;
+  request.dist_timeout_s = embedding.dist_timeout_s;
+  request.process.threads = embedding.threads;
+  request.process.device = embedding.device;
+  request.kernels = embedding.kernels;
+  request.check = [&](int64_t ranks) {
+    if (!settings.mining.is_asked_for()) RefuseSharedPipe(ranks, "--input", settings.input);
+  };
   return RunEngine(request, run, [&](const EngineProcess& process) {
     const auto work = settings.mining.is_asked_for() ? RunMining : RunEmbed;
     run->summary.update(

@@ -136,7 +136,8 @@ void DefineEmbedOptions(CLI::App& app, EmbedSettings* settings) {
   AddMiningOptions(app, &settings->mining);
   const std::string computing = "Computing";
   AddPrecisionOption(app, &embedding->mixed_precision);
-  AddDeviceOptions(app, computing, &embedding->device, &embedding->attn_backend, &embedding->threads);
+  AddDeviceOptions(app, computing, &embedding->device, &embedding->attn_backend, &embedding->threads,
+                   &embedding->kernels);
   AddRankOptions(app, computing, &embedding->nproc, &embedding->dist_timeout_s);
 }
 

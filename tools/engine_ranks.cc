@@ -22,6 +22,8 @@
 #include "lib/launch/local_ranks.h"
 #include "lib/launch/rank_gpu.h"
 #include "lib/launch/rank_place.h"
+#include "lib/nn/linear/gemm_kernels.h"
+#include "lib/probe/cpu_gemm_choice.h"
 
 namespace trainwright {
 namespace {
@@ -81,6 +83,33 @@ ProcessRequest ProcessOf(const EngineRequest& request, World* world, int64_t res
   return process;
 }
 
+/// What rank 0 chooses, for all ranks.
+CpuGemms AgreeOnKernels(const EngineRequest& request, World* world, const ProcessSetup& setup,
+                        int64_t restarts) {
+  const std::optional<CpuGemms> kept = request.kernels_to_keep(world, restarts);
+  if (kept && WhyNotCpuGemms(*kept).empty()) return *kept;  // alike on all ranks, whose capability is
+  if (kept) return UsualCpuGemms();  // on another processor, which those who continue the run report
+  constexpr int64_t kBf16Kinds = 3;
+  const int64_t code = AsWriter(world, [&] {
+    const CpuGemms chosen = ChooseCpuGemms({.kernels = request.kernels,
+                                            .measures = request.measures_kernels,
+                                            .machine = ThisCpuGemmMachine(setup.threads),
+                                            .cache_path = CpuGemmCachePath()});
+    return static_cast<int64_t>(chosen.fp32) * kBf16Kinds + static_cast<int64_t>(chosen.bf16);
+  });
+  return {static_cast<CpuGemms::Fp32>(code / kBf16Kinds), static_cast<CpuGemms::Bf16>(code % kBf16Kinds)};
+}
+
+/// \throws Error{kUsage} on kernels that there are not, or that the processor lacks
+void SetUpKernels(const EngineRequest& request, World* world, const ProcessSetup& setup, int64_t restarts) {
+  CheckKernelsOption(request.kernels);
+  if (setup.device.is_cpu()) {
+    ApplyCpuGemms(AgreeOnKernels(request, world, setup, restarts));
+  } else if (NamesKernels(request.kernels) && world->is_writer()) {
+    LogWarning("--kernels has no effect on a GPU: it is for a CPU's GEMMs");
+  }
+}
+
 /// \throws as RunEngine
 int RunInWorldOf(const RankPlace& place, const EngineRequest& request,
                  const std::function<int(const EngineProcess&)>& work) {
@@ -96,13 +125,15 @@ int RunInWorldOf(const RankPlace& place, const EngineRequest& request,
                   {"build of the program", ProgramBuildId()},
                   {"torch build", TorchBuild()},
                   {"CPU capability", CpuCapability()},
-                  {"--threads", std::to_string(request.process.threads)}});
+                  {"--threads", std::to_string(request.process.threads)},
+                  {"--kernels", request.kernels}});
     RequireEqual(&world, facts);
     ProcessRequest process = ProcessOf(request, &world, place.restarts);
     if (process.threads == 0) process.threads = ThreadsOfRanks(&world, MachineIdentity(), UsableCores());
     const ProcessSetup setup = SetUpProcess(process);
     RequireEqual(&world, {{"device", setup.device.str()}});  // what auto came to
     ChooseExchange(&world, setup.device);
+    SetUpKernels(request, &world, setup, place.restarts);
     return work({.world = &world, .setup = setup, .restarts = place.restarts});
   });
 }
@@ -119,8 +150,12 @@ int RunRank(const RankPlace& place, const EngineRequest& request,
 }  // namespace
 
 int RunEngine(const EngineRequest& request, ToolRun* run,
-              const std::function<int(const EngineProcess& process)>& work) {
+              const std::function<int(const EngineProcess& process)>& asked_work) {
   const int64_t restarts = RestartsFromEnvironment();
+  const auto work = [&](const EngineProcess& process) {
+    if (process.setup.device.is_cpu()) run->summary["kernels"] = CpuGemmsName(ChosenCpuGemms());
+    return asked_work(process);
+  };
   const std::optional<RankPlace> place = TakeRankPlace();
   if (place) {
     SpeakAs(place->rank, run->tool, &run->common);
@@ -132,8 +167,9 @@ int RunEngine(const EngineRequest& request, ToolRun* run,
   request.check(request.nproc);
   if (request.nproc == 1) {
     TellNotices(run->notices);
-    return work(
-        {.world = Solo(), .setup = SetUpProcess(ProcessOf(request, Solo(), restarts)), .restarts = restarts});
+    const ProcessSetup setup = SetUpProcess(ProcessOf(request, Solo(), restarts));
+    SetUpKernels(request, Solo(), setup, restarts);
+    return work({.world = Solo(), .setup = setup, .restarts = restarts});
   }
   const int status =
       RunLocalRanks({.ranks = request.nproc, .argv = request.argv, .grace_s = request.dist_timeout_s});

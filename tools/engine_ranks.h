@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -11,6 +12,7 @@
 #include "lib/device/process_setup.h"
 #include "lib/dist/facts.h"
 #include "lib/dist/world.h"
+#include "lib/spec/cpu_gemms.h"
 
 namespace trainwright {
 
@@ -21,8 +23,14 @@ struct EngineRequest {
   ProcessRequest process;  ///< 0 threads are those below, or of several ranks their share of the cores
   /// Threads that are to be kept where `process` has none; 0: none are. All ranks call together.
   std::function<int(World* world, int64_t restarts)> threads_to_keep = [](World*, int64_t) { return 0; };
+  /// Of GEMMs on a CPU, as ChooseCpuGemms takes them: rank 0's choice is that of all.
+  std::string kernels = "auto";
+  bool measures_kernels = true;  ///< "auto" stands for "usual" where it does not
+  /// Kernels that are to be kept, whatever `kernels` is; nullopt: none are. All ranks call together.
+  std::function<std::optional<CpuGemms>(World* world, int64_t restarts)> kernels_to_keep =
+      [](World*, int64_t) { return std::optional<CpuGemms>(); };
   /// What else must be the same in all ranks, by names that messages use. Of each, version, build, torch
-  /// build, CPU capability, --threads and device are compared.
+  /// build, CPU capability, --threads, --kernels and device are compared.
   Facts facts = {};
   /// Refuses what this many ranks cannot do; called first of all.
   std::function<void(int64_t ranks)> check = [](int64_t) {};
@@ -36,7 +44,8 @@ struct EngineProcess {
 };
 
 /// Starts the ranks and waits for them, or does the work as one of them, or alone. Ranks other than 0 report
-/// warnings and errors alone, as "train[3]", and write no summary; the notices of `run` are reported once.
+/// warnings and errors alone, as "train[3]", and write no summary; the notices of `run` are reported once. On
+/// a CPU the summary says which kernels compute GEMMs.
 /// For mains, before other threads run.
 /// \returns the exit status of the work; of ranks that were started here, as RunLocalRanks
 /// \throws Error: kUsage, of ranks that differ as well; kIo where ranks do not find each other; what the work

@@ -86,14 +86,16 @@ int EvaluateByMetric(const EvaluateSettings& options, const std::vector<std::str
   if (options.checkpoint.empty()) RefuseOptionsOfModels(run->options);
   const bool answers = options.metric == "answers";
   const bool perplexity = options.metric == "perplexity";
-  const EngineRequest request = {
-      .argv = argv,
-      .nproc = options.nproc,
-      .dist_timeout_s = options.dist_timeout_s,
-      .process = {.threads = options.threads, .device = answers ? "cpu" : options.device},
-      .check = [&](int64_t ranks) {
-        if (perplexity) RefuseSharedPipe(ranks, "--data", options.data);
-      }};
+  EngineRequest request;
+  request.argv = argv;
+  request.nproc = options.nproc;
+  request.dist_timeout_s = options.dist_timeout_s;
+  request.process.threads = options.threads;
+  request.process.device = answers ? "cpu" : options.device;
+  request.kernels = answers ? "usual" : options.kernels;
+  request.check = [&](int64_t ranks) {
+    if (perplexity) RefuseSharedPipe(ranks, "--data", options.data);
+  };
   return RunEngine(request, run, [&](const EngineProcess& process) {
     if (perplexity) return EvaluateModel(options, process, run);
     if (options.metric == "retrieval") return EvaluateRetrieval(options, process, run);

@@ -156,7 +156,7 @@ void DefineEvaluateOptions(CLI::App& app, EvaluateSettings* options) {
   app.add_option("--batch", options->batch, "sequences computed at once")->check(CLI::PositiveNumber);
   AddPrecisionOption(app, &options->mixed_precision);
   AddQuantOption(app, &options->quant);
-  AddDeviceOptions(app, "", &options->device, &options->attn_backend, &options->threads);
+  AddDeviceOptions(app, "", &options->device, &options->attn_backend, &options->threads, &options->kernels);
   AddRankOptions(app, "", &options->nproc, &options->dist_timeout_s);
   app.add_option("--logits", options->logits,
                  "also write tokens, span_starts and fp32 logits of the first batch as safetensors, for "

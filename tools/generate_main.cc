@@ -17,11 +17,14 @@ int main(int argc, char** argv) {
   return RunTool(
       argc, argv, GenerateInfo(), [&](CLI::App& app) { DefineGenerateOptions(app, &settings); },
       [&](ToolRun& run) {
-        const EngineRequest request = {.argv = std::vector<std::string>(argv, argv + argc),
-                                       .nproc = settings.nproc,
-                                       .dist_timeout_s = settings.dist_timeout_s,
-                                       .process = {.threads = settings.threads, .device = settings.device},
-                                       .check = [&](int64_t ranks) { CheckRanks(settings, ranks); }};
+        EngineRequest request;
+        request.argv = std::vector<std::string>(argv, argv + argc);
+        request.nproc = settings.nproc;
+        request.dist_timeout_s = settings.dist_timeout_s;
+        request.process.threads = settings.threads;
+        request.process.device = settings.device;
+        request.kernels = settings.kernels;
+        request.check = [&](int64_t ranks) { CheckRanks(settings, ranks); };
         return RunEngine(request, &run, [&](const EngineProcess& process) {
           StdoutSink out;
           run.summary.update(RunGenerate(BuiltInFamilies(), settings, process.setup, &out, process.world,

@@ -143,7 +143,8 @@ void DefineGenerateOptions(CLI::App& app, GenerateSettings* settings) {
       ->group(computing);
   AddPrecisionOption(app, &settings->mixed_precision);
   AddQuantOption(app, &settings->quant)->group(computing);
-  AddDeviceOptions(app, computing, &settings->device, &settings->attn_backend, &settings->threads);
+  AddDeviceOptions(app, computing, &settings->device, &settings->attn_backend, &settings->threads,
+                   &settings->kernels);
   AddRankOptions(app, computing, &settings->nproc, &settings->dist_timeout_s);
 }
 

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cstdint>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -47,6 +48,13 @@ int TellStatus(const std::string& path, bool as_json, nlohmann::ordered_json* su
   return status.exit_status();
 }
 
+/// Whether somebody says it, and not a run alone.
+bool IsGiven(const std::string& key, const std::vector<OptionValue>& options) {
+  return std::any_of(options.begin(), options.end(), [&](const OptionValue& option) {
+    return option.key == key && option.origin > OptionOrigin::kRemembered;
+  });
+}
+
 /// Does what is to be done instead of training, if it is.
 /// \returns the exit status; nullopt: nothing is
 std::optional<int> RunInstead(const TrainSettings& settings, ToolRun* run) {
@@ -89,6 +97,7 @@ int Train(const std::vector<std::string>& argv, TrainSettings settings, ToolRun*
   request.process.threads = settings.threads;
   request.process.device = settings.device;
   request.process.mem_fraction = settings.mem_fraction;
+  request.kernels = settings.kernels;
   request.process.keep_room_for_libraries = true;
   request.process.gpu = {.tf32 = settings.tf32 == "on",
                          .deterministic = settings.deterministic,
@@ -102,6 +111,12 @@ int Train(const std::vector<std::string>& argv, TrainSettings settings, ToolRun*
   request.threads_to_keep = [&](World* world, int64_t restarts) {
     return ThreadsToGoOnWith(settings, restarts, world);
   };
+  request.measures_kernels = !settings.deterministic && settings.exact_world.value_or(0) == 0;
+  if (!IsGiven("kernels", run->options)) {  // what a run remembers of the option is no more than it stored
+    request.kernels_to_keep = [&](World* world, int64_t restarts) {
+      return KernelsToGoOnWith(settings, restarts, world);
+    };
+  }
   request.check = [&](int64_t ranks) {
     CheckTrainSettings(settings);
     CheckOptimizerOptions(settings);

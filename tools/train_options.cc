@@ -728,7 +728,8 @@ void DefineMemoryOptions(CLI::App& app, TrainSettings* settings) {
 }
 
 void DefineDeviceOptions(CLI::App& app, TrainSettings* settings) {
-  AddDeviceOptions(app, "Device", &settings->device, &settings->attn_backend, &settings->threads);
+  AddDeviceOptions(app, "Device", &settings->device, &settings->attn_backend, &settings->threads,
+                   &settings->kernels);
   app.add_option("--tf32", settings->tf32,
                  "on: a GPU's fp32 GEMMs (--mixed-precision no) round their inputs to TF32, 10 bits of "
                  "mantissa, and are faster: the relative error of one is reported when a run begins; off: "

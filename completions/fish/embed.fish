@@ -30,6 +30,7 @@ complete -c embed -l mixed-precision -x -a 'no bf16 fp16 auto' -d 'Precision of 
 complete -c embed -l device -x -a 'auto cpu cuda' -d 'Where to compute'
 complete -c embed -l attn-backend -x -a 'auto flash cudnn efficient math' -d 'attention: flash, cudnn, efficient (GPU only), math (plain GEMMs, anywhere) or auto, the fastest that takes the models heads'
 complete -c embed -l threads -x -d 'Compute threads'
+complete -c embed -l kernels -x -d 'Which compute a CPUs GEMMs, for bits depend on them'
 complete -c embed -l nproc -x -d 'Start this many ranks on this machine'
 complete -c embed -l dist-timeout -x -d 'Seconds within which all ranks end once one was killed or cut off'
 complete -c embed -l config -r -F -d 'Read options from this flat YAML file'

@@ -51,6 +51,7 @@ complete -c evaluate -l quant -x -a 'none nf4 int8' -d 'Keep the weights of the 
 complete -c evaluate -l device -x -a 'auto cpu cuda' -d 'Where to compute'
 complete -c evaluate -l attn-backend -x -a 'auto flash cudnn efficient math' -d 'attention: flash, cudnn, efficient (GPU only), math (plain GEMMs, anywhere) or auto, the fastest that takes the models heads'
 complete -c evaluate -l threads -x -d 'Compute threads'
+complete -c evaluate -l kernels -x -d 'Which compute a CPUs GEMMs, for bits depend on them'
 complete -c evaluate -l nproc -x -d 'Start this many ranks on this machine'
 complete -c evaluate -l dist-timeout -x -d 'Seconds within which all ranks end once one was killed or cut off'
 complete -c evaluate -l logits -r -F -d 'Also write tokens, span_starts and fp32 logits of the first batch as safetensors, for comparison with other implementations'

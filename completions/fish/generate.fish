@@ -35,6 +35,7 @@ complete -c generate -l quant -x -a 'none nf4 int8' -d 'Keep the weights of the 
 complete -c generate -l device -x -a 'auto cpu cuda' -d 'Where to compute'
 complete -c generate -l attn-backend -x -a 'auto flash cudnn efficient math' -d 'attention: flash, cudnn, efficient (GPU only), math (plain GEMMs, anywhere) or auto, the fastest that takes the models heads'
 complete -c generate -l threads -x -d 'Compute threads'
+complete -c generate -l kernels -x -d 'Which compute a CPUs GEMMs, for bits depend on them'
 complete -c generate -l nproc -x -d 'Start this many ranks on this machine'
 complete -c generate -l dist-timeout -x -d 'Seconds within which all ranks end once one was killed or cut off'
 complete -c generate -l config -r -F -d 'Read options from this flat YAML file'

@@ -156,6 +156,7 @@ complete -c train -l offload-dir -x -a '(__fish_complete_directories)' -d 'Folde
 complete -c train -l device -x -a 'auto cpu cuda' -d 'Where to compute'
 complete -c train -l attn-backend -x -a 'auto flash cudnn efficient math' -d 'attention: flash, cudnn, efficient (GPU only), math (plain GEMMs, anywhere) or auto, the fastest that takes the models heads'
 complete -c train -l threads -x -d 'Compute threads'
+complete -c train -l kernels -x -d 'Which compute a CPUs GEMMs, for bits depend on them'
 complete -c train -l tf32 -x -a 'on off' -d 'on: a GPUs fp32 GEMMs (--mixed-precision no) round their inputs to TF32, 10 bits of mantissa, and are faster: the relative error of one is reported when a run begins'
 complete -c train -l compile -x -a 'off graph auto' -d 'graph: on a GPU repeat the passes of a micro-batch as one launch (a CUDA graph)'
 complete -c train -l deterministic -d 'Use only deterministic GPU algorithms, and fail where there is none'

@@ -1,4 +1,4 @@
-/// How a CPU multiplies values in bf16.
+/// How a kind of CPU is known to multiply values in bf16. Another way may be chosen: lib/spec/cpu_gemms.h.
 #pragma once
 
 namespace trainwright {

@@ -29,7 +29,7 @@ int UsablePhysicalCores();
 
 /// The instruction set that torch's, oneDNN's, MKL's and our kernels choose by: "AVX512+BF16 AMD" or
 /// "AVX2 Intel", with "+BF16", "+FP16", "+AMX" where GEMMs of reduced precision are native, and "+BF16W"
-/// where they are but are computed in fp32, which is faster there (bf16_instructions.h). Part of a
+/// where those of bf16 are usually computed in fp32, which is faster there (bf16_instructions.h). Part of a
 /// checkpoint's state: other hardware gives other bits.
 std::string CpuCapability();
 

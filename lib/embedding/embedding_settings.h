@@ -22,6 +22,7 @@ struct EmbeddingSettings {
   std::string device = "auto";
   std::string attn_backend = "auto";  ///< as ParseAttentionBackend takes it
   int threads = 0;                    ///< 0: physical cores
+  std::string kernels = "auto";       ///< as of EngineRequest
   int64_t nproc = 1;                  ///< ranks that this program starts on this machine
   double dist_timeout_s = 60;         ///< within which a rank at fault ends all others
 };

@@ -26,7 +26,8 @@ struct EvaluateSettings {
   std::string cosines_out;
   double min_accuracy = 0;
   int64_t seq = 0, batch = 8;
-  std::string mixed_precision = "no", quant = "none", device = "auto", attn_backend = "auto";
+  std::string mixed_precision = "no", quant = "none", device = "auto", attn_backend = "auto",
+              kernels = "auto";
   int threads = 0;
   std::string logits;
   int64_t nproc = 1;

@@ -45,6 +45,7 @@ struct GenerateSettings {
   std::string mixed_precision = "no";
   std::string quant = "none";  ///< as ParseWeightFormat takes it
   std::string device = "auto";
+  std::string kernels = "auto";       ///< as of EngineRequest
   std::string attn_backend = "auto";  ///< as ParseAttentionBackend takes it
   int threads = 0;                    ///< 0: physical cores
 

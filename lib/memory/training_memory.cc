@@ -11,7 +11,7 @@
 #include "lib/nn/attention/attention_backend.h"
 #include "lib/nn/attention/torch_attention.h"
 #include "lib/nn/linear/fp8.h"
-#include "lib/nn/linear/micro_kernel.h"
+#include "lib/nn/linear/gemm_kernels.h"
 #include "lib/nn/linear/product_chooser.h"
 #include "lib/nn/loss/head_slices.h"
 #include "lib/nn/product_workspace.h"
@@ -69,7 +69,10 @@ int64_t LeftByQuantizing(const LanguageModel& shapes, const MemoryRequest& reque
 /// head's, of which a pass has that many. Where at::mm computes them, to three of both.
 int64_t EstimateProducts(const LanguageModel& shapes, Precision precision, int64_t num_tokens) {
   const int64_t parts_of_packed = precision == Precision::kFp32 ? 7 : 12;
-  const int64_t parts_of_layers = cpu::HasMicroKernels(/*bf16=*/false) ? parts_of_packed : 3;
+  const CpuGemms& gemms = ChosenCpuGemms();
+  const bool by_blocks = gemms.fp32 == CpuGemms::Fp32::kBlocks ||
+                         (precision == Precision::kBf16 && gemms.bf16 != CpuGemms::Bf16::kEmulated);
+  const int64_t parts_of_layers = by_blocks ? parts_of_packed : 3;
   constexpr int64_t kPartsOfHead = 3;
   const FlatParameters& parameters = shapes.parameters();
   int64_t of_layers = 0;

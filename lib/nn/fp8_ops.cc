@@ -11,8 +11,8 @@
 #include "lib/nn/cpu/parallel.h"
 #include "lib/nn/find_operator.h"
 #include "lib/nn/linear/fp8_format.h"
+#include "lib/nn/linear/gemm_kernels.h"
 #include "lib/nn/linear/matmul.h"
-#include "lib/nn/linear/micro_kernel.h"
 #include "lib/nn/precision.h"
 
 namespace trainwright::ops {
@@ -103,7 +103,7 @@ void Fp8Encode(const at::Tensor& x_rc, const at::Tensor& scale_2, int64_t format
 
 /// Values that a GEMM multiplies exactly: bf16 where the CPU has kernels of it.
 at::Tensor Decoded(const at::Tensor& codes_lk, int64_t format) {
-  const bool bf16 = cpu::HasMicroKernels(/*bf16=*/true);
+  const bool bf16 = ChosenCpuGemms().bf16 != CpuGemms::Bf16::kEmulated;
   at::Tensor values =
       at::empty(codes_lk.sizes(), codes_lk.options().dtype(bf16 ? at::kBFloat16 : at::kFloat));
   const auto* codes = codes_lk.const_data_ptr<uint8_t>();

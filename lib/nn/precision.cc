@@ -1,6 +1,7 @@
 #include "lib/nn/precision.h"
 
 #include "lib/base/error.h"
+#include "lib/nn/linear/gemm_kernels.h"
 #include "lib/nn/loss/head_slices.h"
 #include "lib/nn/precision_limits.h"
 
@@ -25,12 +26,7 @@ bool HasFastProducts(Precision precision, const GpuLimits& limits) {
 bool HasFastProducts(Precision precision, at::Device device) {
   if (precision == Precision::kFp32) return true;
   if (!device.is_cpu()) return HasFastProducts(precision, LimitsOf(device));
-#if defined(__x86_64__)
-  // Every CPU with AMX-BF16 has AVX512-BF16 too.
-  return precision == Precision::kBf16 && __builtin_cpu_supports("avx512bf16");
-#else
-  return false;
-#endif
+  return precision == Precision::kBf16 && ChosenCpuGemms().bf16 != CpuGemms::Bf16::kEmulated;
 }
 
 void RequireProducts(Precision precision, const GpuLimits& limits) {

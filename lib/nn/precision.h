@@ -15,9 +15,10 @@ namespace trainwright {
 
 at::ScalarType PrecisionDtype(Precision precision);
 
-/// Whether this device multiplies matrices of reduced precision faster than fp32. Where it does not (a CPU
-/// without AVX-512-BF16 or AMX), GEMMs run in fp32 on values rounded to reduced precision: same rounding
-/// points, about the speed of fp32 instead of a fifth of it. Torch's meta device stands for a GPU.
+/// Whether this device multiplies matrices of reduced precision at least as fast as fp32. Where it does not
+/// (a CPU without AVX-512, and any in fp16: gemm_kernels.h), GEMMs run in fp32 on values rounded to reduced
+/// precision: same rounding points, about the speed of fp32 instead of a fifth of it. Torch's meta device
+/// stands for a GPU.
 bool HasFastProducts(Precision precision, at::Device device);
 
 /// A precision and the type that holds its values: bf16 or fp16, or fp32 holding rounded values; the

@@ -91,7 +91,7 @@ std::vector<std::string> FindTraps(const RunSetup& setup) {
   }
   if (setup.emulates_bf16) {
     traps.push_back(
-        "bf16 on a device that has no instructions for it: GEMMs run in fp32 on rounded values, no faster "
+        "bf16 on a device that computes it in fp32: GEMMs run in fp32 on rounded values, no faster "
         "and in no less memory; --mixed-precision auto takes what this device is fast at");
   }
   if (setup.passes > kUsefulPasses) {

@@ -24,7 +24,7 @@ struct RunSetup {
   bool has_eval_data = false;
   bool resume = false, save_model_only = false;
   bool fp16_on_cpu = false;
-  bool emulates_bf16 = false;  ///< the device has no instructions for it
+  bool emulates_bf16 = false;  ///< GEMMs are of fp32
   double passes = 0;           ///< over the data; 0: not known
   int64_t epoch_samples = 0;   ///< 0: not known
   uint64_t data_tokens = 0;    ///< of the shards

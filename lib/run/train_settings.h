@@ -116,6 +116,7 @@ struct TrainSettings {
   // Where and how it runs; changes no result beyond rounding.
   int threads = 0;  ///< 0: usable physical cores
   std::string device = "auto";
+  std::string kernels = "auto";        ///< of GEMMs on a CPU: auto, usual, or as ParseCpuGemms takes it
   std::optional<double> peak_tflops;   ///< of the device, 1e12 operations a second; absent: by its name
   bool auto_oom = false;               ///< halve the micro-batch where memory runs out
   std::optional<double> mem_fraction;  ///< cap on memory, of what is free at the start

@@ -1,5 +1,6 @@
 #include "lib/spec/device_choices.h"
 
+#include "lib/base/error.h"
 #include "lib/base/units.h"
 
 namespace trainwright {
@@ -19,6 +20,14 @@ ProductChoices DecodeProducts(const nlohmann::ordered_json& json) {
   return products;
 }
 
+CpuGemms DecodeCpuGemms(const nlohmann::ordered_json& json) {
+  try {
+    return ParseCpuGemms(json.get<std::string>(), "cpu_kernels", {});
+  } catch (const Error& error) {
+    RefuseType(error.what(), json);
+  }
+}
+
 }  // namespace
 
 nlohmann::ordered_json EncodeDeviceChoices(const DeviceChoices& choices) {
@@ -29,6 +38,7 @@ nlohmann::ordered_json EncodeDeviceChoices(const DeviceChoices& choices) {
     json["attention_s"][time.backend] = time.seconds;
   }
   for (const auto& [product, candidate] : choices.products) json["gemm_kernels"][product] = candidate;
+  if (choices.cpu_gemms) json["cpu_kernels"] = CpuGemmsName(*choices.cpu_gemms);
   return json;
 }
 
@@ -42,6 +52,7 @@ DeviceChoices DecodeDeviceChoices(const nlohmann::ordered_json& json) {
     }
   }
   if (json.contains("gemm_kernels")) choices.products = DecodeProducts(json.at("gemm_kernels"));
+  if (json.contains("cpu_kernels")) choices.cpu_gemms = DecodeCpuGemms(json.at("cpu_kernels"));
   return choices;
 }
 

@@ -5,14 +5,16 @@
 /// Stored as one JSON object, in run.json (lib/run/run_record.h) and in a run's states:
 ///
 ///   {"head_slice_logits": n, "attention": "cudnn", "attention_s": {"cudnn": s},
-///    "gemm_kernels": {"<GEMM>": n}}
+///    "gemm_kernels": {"<GEMM>": n}, "cpu_kernels": "fp32=blocks,bf16=widened"}
 #pragma once
 
 #include <cstdint>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "lib/spec/cpu_gemms.h"
 #include "lib/spec/product_choices.h"
 
 namespace trainwright {
@@ -28,9 +30,11 @@ struct DeviceChoices {
   int64_t head_slice_logits = 0;  ///< see HeadSliceLogits; 0: not chosen
   std::string attention;          ///< of spans of one length, where `auto` is asked for; empty: not chosen
   std::vector<AttentionTime> attention_times;
-  ProductChoices products = {};  ///< empty: not chosen
+  ProductChoices products = {};            ///< of a GPU; empty: not chosen
+  std::optional<CpuGemms> cpu_gemms = {};  ///< of a CPU; absent on a GPU, and of runs of before
 
-  bool any() const { return head_slice_logits > 0 || !attention.empty() || !products.empty(); }
+  bool of_gpu() const { return head_slice_logits > 0 || !attention.empty() || !products.empty(); }
+  bool any() const { return of_gpu() || cpu_gemms.has_value(); }
   bool operator==(const DeviceChoices&) const = default;
 };
 

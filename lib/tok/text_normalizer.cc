@@ -1,6 +1,7 @@
 #include "lib/tok/text_normalizer.h"
 
 #include <algorithm>
+#include <array>
 #include <utility>
 
 #include "lib/tok/text_classes.h"
@@ -28,7 +29,7 @@ bool Has(uint32_t code_point, uint8_t classes) {
 template <typename Visit>
 void ForEachCharacter(std::string_view text, Visit&& visit) {
   while (!text.empty()) {
-    const Utf8Character character = DecodeUtf8(text);
+    const Utf8Character character = Utf8CharacterAt(text, 0);
     visit(character.code_point, text.substr(0, character.size_bytes));
     text.remove_prefix(character.size_bytes);
   }
@@ -99,25 +100,30 @@ bool Replace(const NormalizerStep& step, std::string_view text, std::string* out
   }
 }
 
+/// The bytes of the white space, or of the ' ', at a place; 0 where there is none.
+size_t SpaceBytes(const NormalizerStep& step, std::string_view text, size_t at) {
+  if (!step.any_white_space) return text[at] == ' ' ? 1 : 0;
+  const Utf8Character character = Utf8CharacterAt(text, at);
+  return IsSpace(character.code_point) ? character.size_bytes : 0;
+}
+
 bool ReplaceRuns(const NormalizerStep& step, std::string_view text, std::string* out) {
   bool keeps_first = true;
   for (size_t at = 0; at < text.size();) {
-    size_t end = at, count = 0;
-    while (end < text.size()) {
-      const Utf8Character character = DecodeUtf8(text.substr(end));
-      if (step.any_white_space ? !IsSpace(character.code_point) : character.code_point != ' ') break;
-      end += character.size_bytes;
-      ++count;
+    const size_t begin = at;
+    while (at < text.size() && SpaceBytes(step, text, at) == 0) {
+      at += step.any_white_space ? Utf8CharacterAt(text, at).size_bytes : 1;
     }
+    out->append(text.substr(begin, at - begin));
+    const size_t run = at;
+    size_t count = 0;
+    for (size_t size = 0; at < text.size() && (size = SpaceBytes(step, text, at)) > 0; at += size) ++count;
     if (count > 0 && count >= step.shortest_run) {
-      if (at == 0) keeps_first = KeepsFirst(text.substr(0, end), step.content);
+      if (run == 0) keeps_first = KeepsFirst(text.substr(0, at), step.content);
       out->append(step.content);
-      at = end;
-      continue;
+    } else {
+      out->append(text.substr(run, at - run));
     }
-    if (count == 0) end += DecodeUtf8(text.substr(end)).size_bytes;
-    out->append(text.substr(at, end - at));
-    at = end;
   }
   return keeps_first;
 }
@@ -144,16 +150,15 @@ void ReplaceByMap(const CharacterMap& map, const std::vector<uint8_t>& ascii, st
                   std::string* out) {
   for (size_t at = 0; at < text.size();) {
     if (IsAscii(text[at])) {
-      const size_t old_size = out->size();
-      size_t end = at;
-      for (; end < text.size() && IsAscii(text[end]); ++end) {
-        const uint8_t becomes = ascii[static_cast<uint8_t>(text[end])];
-        const bool joins = end + 1 < text.size() && !IsAscii(text[end + 1]);
-        if (becomes == kOther || joins) break;
-        out->push_back(static_cast<char>(becomes));
+      const size_t begin = at, old_size = out->size();
+      while (at < text.size() && IsAscii(text[at]) && ascii[static_cast<uint8_t>(text[at])] != kOther) ++at;
+      // What is beside the last one may be joined to it.
+      if (at > begin && at < text.size() && !IsAscii(text[at])) --at;
+      out->resize(old_size + (at - begin));
+      for (size_t i = begin; i < at; ++i) {
+        (*out)[old_size + i - begin] = static_cast<char>(ascii[static_cast<uint8_t>(text[i])]);
       }
-      at = end;
-      if (out->size() > old_size) continue;
+      if (at > begin) continue;
     }
     const size_t end = GraphemeEnd(text, at);
     const std::string_view grapheme = text.substr(at, end - at);
@@ -171,20 +176,55 @@ void ReplaceByMap(const CharacterMap& map, const std::vector<uint8_t>& ascii, st
   }
 }
 
-bool NormalizeBert(const NormalizerStep& step, std::string_view text, std::string* out) {
-  std::string current(text), next;
+int64_t CleanOf(uint32_t c) {
+  if (Has(c, kControlCharacter)) return -1;
+  return IsSpace(c) ? ' ' : c;
+}
+
+/// Appends what MapCharacters makes of ASCII alone by CleanOf.
+void CleanAscii(std::string_view text, std::string* out) {
+  static const std::array<int8_t, 128> cleaned = [] {
+    std::array<int8_t, 128> table{};
+    for (uint32_t c = 0; c < table.size(); ++c) table[c] = static_cast<int8_t>(CleanOf(c));
+    return table;
+  }();
+  const size_t old_size = out->size();
+  out->resize(old_size + text.size());
+  char* to = out->data() + old_size;
+  for (const char character : text) {
+    const int8_t becomes = cleaned[static_cast<uint8_t>(character)];
+    *to = static_cast<char>(becomes);
+    to += becomes < 0 ? 0 : 1;
+  }
+  out->resize(static_cast<size_t>(to - out->data()));
+}
+
+void LowerAscii(std::string_view text, std::string* out) {
+  const size_t old_size = out->size();
+  out->append(text);
+  for (char* at = out->data() + old_size; at != out->data() + out->size(); ++at) {
+    const auto byte = static_cast<uint8_t>(*at);
+    *at = static_cast<char>(byte | (static_cast<uint8_t>(byte - 'A') < 26 ? 0x20 : 0));
+  }
+}
+
+/// As many characters at the beginning of a text as are all ASCII, or all not.
+std::string_view FirstRun(std::string_view text) {
+  const bool ascii = IsAscii(text[0]);
+  size_t size = 1;
+  while (size < text.size() && IsAscii(text[size]) == ascii) ++size;
+  return text.substr(0, size);
+}
+
+/// The steps behind the first, of a run without ASCII.
+/// \returns whether the first character stays
+bool NormalizeBertRun(const NormalizerStep& step, std::string_view run, std::string* out) {
+  std::string current(run), next;
   bool keeps_first = true;
   const auto take = [&] {
     current.swap(next);
     next.clear();
   };
-  if (step.clean_text) {
-    keeps_first = MapCharacters(current, &next, [](uint32_t c) -> int64_t {
-      if (Has(c, kControlCharacter)) return -1;
-      return IsSpace(c) ? ' ' : c;
-    });
-    take();
-  }
   if (step.space_chinese) {
     ForEachCharacter(current, [&](uint32_t c, std::string_view bytes) {
       const bool chinese = Has(c, kChinese);
@@ -197,9 +237,8 @@ bool NormalizeBert(const NormalizerStep& step, std::string_view text, std::strin
   if (step.strip_accents) {
     Normalize(NormalForm::kNfd, current, &next);
     take();
-    const bool stays = MapCharacters(
+    keeps_first = MapCharacters(
         current, &next, [](uint32_t c) -> int64_t { return Has(c, kNonspacingMark) ? -1 : int64_t{c}; });
-    keeps_first = keeps_first && stays;
     take();
   }
   if (step.lowercase) {
@@ -207,6 +246,40 @@ bool NormalizeBert(const NormalizerStep& step, std::string_view text, std::strin
     take();
   }
   out->append(current);
+  return keeps_first;
+}
+
+/// The four steps, one after the other. Of what is clean, a run of ASCII, and one of anything else, becomes
+/// the same alone: only decomposition looks at two characters, and it moves no mark across one of ASCII.
+bool NormalizeBert(const NormalizerStep& step, std::string_view text, std::string* out) {
+  std::string cleaned;
+  bool keeps_first = true;
+  if (step.clean_text) {
+    for (std::string_view rest = text; !rest.empty();) {
+      const std::string_view run = FirstRun(rest);
+      rest.remove_prefix(run.size());
+      if (IsAscii(run[0])) {
+        CleanAscii(run, &cleaned);
+        if (run.data() == text.data()) keeps_first = CleanOf(static_cast<uint8_t>(run[0])) >= 0;
+      } else {
+        const bool stays = MapCharacters(run, &cleaned, CleanOf);
+        if (run.data() == text.data()) keeps_first = stays;
+      }
+    }
+    text = cleaned;
+  }
+  for (std::string_view rest = text; !rest.empty();) {
+    const std::string_view run = FirstRun(rest);
+    rest.remove_prefix(run.size());
+    if (!IsAscii(run[0])) {
+      const bool stays = NormalizeBertRun(step, run, out);
+      if (run.data() == text.data()) keeps_first = keeps_first && stays;
+    } else if (step.lowercase) {
+      LowerAscii(run, out);
+    } else {
+      out->append(run);
+    }
+  }
   return keeps_first;
 }
 

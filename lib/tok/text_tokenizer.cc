@@ -149,13 +149,15 @@ void TextTokenizer::EncodeWords(std::string_view text, bool marked, Worker* work
     AppendWithSpaces(plain, &word);
     EncodeMarked(word, worker, ids);
   };
+  const uint8_t* const spaces = CharacterClasses();
+  const uint8_t* const classes = TextClasses();
+  const bool cuts_punctuation = pipeline().cut_punctuation;
   size_t word_begin = 0;
   for (size_t at = 0, size = 0; at <= text.size(); at += size) {
-    const Utf8Character character = at == text.size() ? Utf8Character{' ', 1} : DecodeUtf8(text.substr(at));
+    const Utf8Character character = at == text.size() ? Utf8Character{' ', 1} : Utf8CharacterAt(text, at);
     size = character.size_bytes;
-    const bool space = IsSpace(character.code_point);
-    const bool apart =
-        pipeline().cut_punctuation && (TextClasses()[character.code_point] & kPunctuation) != 0;
+    const bool space = (spaces[character.code_point] & kSpace) != 0;
+    const bool apart = cuts_punctuation && (classes[character.code_point] & kPunctuation) != 0;
     if (!space && !apart) continue;
     if (word_begin < at) encode(text.substr(word_begin, at - word_begin), word_begin == 0);
     if (apart) encode(text.substr(at, size), at == 0);

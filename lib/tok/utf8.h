@@ -17,6 +17,12 @@ struct Utf8Character {
 /// The character that starts at the first byte of `text`.
 Utf8Character DecodeUtf8(std::string_view text);
 
+/// That which starts at a place of text that is valid there: faster where most is ASCII.
+inline Utf8Character Utf8CharacterAt(std::string_view text, size_t at) {
+  const auto byte = static_cast<uint8_t>(text[at]);
+  return byte < 0x80 ? Utf8Character{byte, 1} : DecodeUtf8(text.substr(at));
+}
+
 /// Appends a character. `code_point` is one of Unicode's.
 void AppendUtf8(uint32_t code_point, std::string* out);
 

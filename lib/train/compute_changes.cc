@@ -1,5 +1,7 @@
 #include "lib/train/compute_changes.h"
 
+#include "lib/nn/linear/gemm_kernels.h"
+
 namespace trainwright {
 
 std::vector<std::string> WarningsOfComputeChanges(const ResolvedRun& run) {
@@ -27,6 +29,10 @@ std::vector<std::string> WarningsOfComputeChanges(const ResolvedRun& run) {
   // On another device the choice is its own, and the device was told of.
   if (stored.device == compute.device)
     compare("slices of the head in logits", slices(stored), slices(compute));
+  if (stored.device == compute.device && compute.choices.cpu_gemms) {
+    const CpuGemms before = stored.choices.cpu_gemms.value_or(FormerCpuGemms());
+    compare("kernels", CpuGemmsName(before), CpuGemmsName(*compute.choices.cpu_gemms));
+  }
   const auto products = [](bool tf32) { return std::string(tf32 ? "tf32" : "fp32"); };
   compare("fp32 GEMMs in", products(stored.tf32), products(compute.tf32));
   compare("residual stream", stored.residual_stream, compute.residual_stream);

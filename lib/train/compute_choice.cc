@@ -5,6 +5,7 @@
 #include "lib/device/accelerator.h"
 #include "lib/device/determinism.h"
 #include "lib/device/offload_stack.h"
+#include "lib/nn/linear/gemm_kernels.h"
 #include "lib/nn/peak_rate.h"
 #include "lib/run/loader_plan.h"
 #include "lib/run/training_data.h"
@@ -23,6 +24,7 @@ ComputeChoice ChooseCompute(const TrainSettings& settings, const ProcessSetup& p
                      .attention = settings.attn_backend,
                      .tf32 = settings.tf32 == "on" && !choice.device.is_cpu(),
                      .residual_stream = settings.residual_stream};
+  if (choice.device.is_cpu()) choice.identity.choices.cpu_gemms = ChosenCpuGemms();
   LogInfo("device " + choice.identity.device + ", " + std::to_string(process.threads) + " thread" +
           (process.threads == 1 ? "" : "s"));
   if (settings.empty_cache_every > 0 && choice.device.is_cpu()) {

@@ -13,6 +13,7 @@
 #include "lib/dist/rank_threads.h"
 #include "lib/memory/training_memory.h"
 #include "lib/nn/attention/attention_timing.h"
+#include "lib/nn/linear/gemm_kernels.h"
 #include "lib/nn/loss/head_slices.h"
 #include "lib/nn/precision.h"
 
@@ -99,9 +100,15 @@ void ChooseAttention(const TrainSettings& settings, const TrainJobContext& conte
 
 void TakeStoredChoices(const TrainSettings& settings, const DeviceChoices& stored, ResolvedRun* run) {
   ComputeChoice& compute = run->compute;
-  if (compute.device.is_cpu()) return;
   DeviceChoices& choices = compute.identity.choices;
+  if (compute.device.is_cpu()) {
+    // A run of before there was a choice stays one that says nothing of it.
+    const bool goes_on = !run->resume || !run->resume->of_parent;
+    if (goes_on && !stored.cpu_gemms && choices.cpu_gemms == FormerCpuGemms()) choices.cpu_gemms.reset();
+    return;
+  }
   choices = stored;
+  choices.cpu_gemms.reset();
   compute.kinds.head_slice_logits = stored.head_slice_logits;
   if (settings.attn_backend != "auto") {
     choices.attention.clear();

@@ -2,6 +2,7 @@
 
 #include "lib/base/units.h"
 #include "lib/nn/attention/attention_backend.h"
+#include "lib/nn/linear/gemm_kernels.h"
 #include "lib/spec/family.h"
 #include "lib/spec/fp8_parts.h"
 #include "lib/spec/scan_kind.h"
@@ -41,7 +42,9 @@ std::string KernelNames(const ModelConfig& model, const TrainPlan& plan, const C
                       SliceOf(compute) + "logits; " + plan.optimizer.name +
                       " and clipping one pass over all weights";
   if (plan.fp8.any()) names += "; GEMMs of " + Fp8PartsName(plan.fp8) + " in fp8";
-  if (compute.device.is_cpu()) names += "; instructions " + compute.identity.cpu_capability;
+  if (!compute.device.is_cpu()) return names;
+  names += "; GEMMs " + CpuGemmsName(compute.identity.choices.cpu_gemms.value_or(FormerCpuGemms()));
+  names += "; instructions " + compute.identity.cpu_capability;
   return names;
 }
 

@@ -1,10 +1,14 @@
 #include "lib/train/restarted_run.h"
 
 #include <string>
+#include <vector>
 
+#include "lib/base/error.h"
 #include "lib/base/log.h"
 #include "lib/checkpoint/exact_threads.h"
+#include "lib/nn/linear/gemm_kernels.h"
 #include "lib/run/run_directory.h"
+#include "lib/run/run_record.h"
 
 namespace trainwright {
 
@@ -30,10 +34,42 @@ TrainSettings SettingsAfterRestart(TrainSettings settings, int64_t restarts, Wor
   return settings;
 }
 
+namespace {
+
+/// The run that a process may go on with; empty: none.
+std::string RunToGoOnWith(const TrainSettings& settings, int64_t restarts) {
+  if (!settings.resume && restarts == 0) return "";
+  return settings.out.empty() && settings.resume ? RunDirectory::Newest(kRunsFolder).value_or("")
+                                                 : settings.out;
+}
+
+/// Of the run's record; what is wrong with that is reported by those who continue the run.
+std::optional<CpuGemms> RecordedCpuGemms(const std::string& run) {
+  if (run.empty()) return std::nullopt;
+  try {
+    const auto record = ReadRunRecord(run + "/" + kRunRecordFile);
+    if (record) return record->choices.cpu_gemms.value_or(FormerCpuGemms());
+  } catch (const Error&) {
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::optional<CpuGemms> KernelsToGoOnWith(const TrainSettings& settings, int64_t restarts, World* world) {
+  if (!settings.resume && restarts == 0) return std::nullopt;
+  std::optional<CpuGemms> gemms;
+  if (world->is_writer()) gemms = RecordedCpuGemms(RunToGoOnWith(settings, restarts));
+  const std::vector<int64_t> agreed =
+      world->Agree({gemms ? 1 : 0, gemms ? static_cast<int64_t>(gemms->fp32) : 0,
+                    gemms ? static_cast<int64_t>(gemms->bf16) : 0});
+  if (agreed[0] == 0) return std::nullopt;
+  return CpuGemms{static_cast<CpuGemms::Fp32>(agreed[1]), static_cast<CpuGemms::Bf16>(agreed[2])};
+}
+
 int ThreadsToGoOnWith(const TrainSettings& settings, int64_t restarts, World* world) {
   if (settings.threads > 0 || (!settings.resume && restarts == 0)) return 0;
-  const std::string run =
-      settings.out.empty() && settings.resume ? RunDirectory::Newest(kRunsFolder).value_or("") : settings.out;
+  const std::string run = RunToGoOnWith(settings, restarts);
   int64_t threads = world->is_writer() && !run.empty() ? ThreadsOfExactRun(run) : 0;
   threads = world->Agree({threads})[0];
   if (threads > 0 && world->is_writer()) {

@@ -3,9 +3,11 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 #include "lib/dist/world.h"
 #include "lib/run/train_settings.h"
+#include "lib/spec/cpu_gemms.h"
 
 namespace trainwright {
 
@@ -23,5 +25,12 @@ TrainSettings SettingsAfterRestart(TrainSettings settings, int64_t restarts, Wor
 /// \returns 0 where there are none to keep
 /// \throws as World::Agree
 int ThreadsToGoOnWith(const TrainSettings& settings, int64_t restarts, World* world);
+
+/// The kernels of GEMMs on a CPU that such a run began with: those of its run.json, or of a run of before
+/// there was a choice the ones of then.
+/// \param world whose writer looks
+/// \returns nullopt where there are none to keep
+/// \throws as World::Agree
+std::optional<CpuGemms> KernelsToGoOnWith(const TrainSettings& settings, int64_t restarts, World* world);
 
 }  // namespace trainwright

@@ -9,6 +9,7 @@
 #include "lib/checkpoint/async_save.h"
 #include "lib/io/process_memory.h"
 #include "lib/memory/training_memory.h"
+#include "lib/nn/linear/gemm_kernels.h"
 #include "lib/nn/peak_rate.h"
 #include "lib/run/explanation.h"
 #include "lib/run/plan_codec.h"
@@ -90,6 +91,16 @@ std::string WhyThreads(const ResolvedRun& run) {
                             : "the physical cores this process may use";
 }
 
+/// Of kernels that nobody named.
+std::string WhyKernels(const TrainSettings& settings, const ResolvedRun& run) {
+  if (!run.compute.device.is_cpu()) return "has no effect on a GPU";
+  if (settings.resume) return "as the run had";
+  if (!WhyNotCpuGemms({.fp32 = CpuGemms::Fp32::kBlocks}).empty()) return "all that the processor has";
+  return settings.deterministic || settings.exact_world.value_or(0) > 0
+             ? "usual for the processor, for no clock may decide"
+             : "the fastest, as measured once for this machine";
+}
+
 /// What of the model's shape options say.
 void ExplainFamily(const ResolvedRun& run, Effective* effective) {
   const FamilyDescription& family = FamilyOf(run.model.config);
@@ -105,6 +116,7 @@ void ExplainDefaults(const TrainSettings& settings, const ResolvedRun& run, cons
   constexpr char kTenth[] = "a tenth of the run, 10 to 500 steps";
   if (settings.device == "auto") effective->Because("device", "auto takes the GPU if there is one");
   if (settings.threads == 0) effective->Because("threads", WhyThreads(run));
+  if (settings.kernels == "auto") effective->Because("kernels", WhyKernels(settings, run));
   if (settings.save_every.empty()) effective->Because("save-every", kTenth);
   if (run.data->evaluated(run.plan.eval_split) != nullptr && !settings.eval_every) {
     effective->Because("eval-every", kTenth);
@@ -133,6 +145,7 @@ Effective ExplainRun(const TrainSettings& settings, const TrainJobContext& conte
                            {"data", DataNames(settings)},
                            {"attn-backend", AttentionBackendName(run.compute.kinds.attention)},
                            {"cache-dir", SpoolFolder(settings)}});
+  if (run.compute.device.is_cpu()) effective.values["kernels"] = CpuGemmsName(ChosenCpuGemms());
   ExplainFamily(run, &effective);
   ExplainCadence(settings, run, &effective);
   if (!run_folder.empty()) effective.values["out"] = run_folder;

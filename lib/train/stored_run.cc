@@ -149,10 +149,11 @@ void ResolveResumedRun(const TrainSettings& settings, const TrainJobContext& con
   }
   // The record knows what was timed, too.
   DeviceChoices stored = resume.state.compute.choices;
-  if (record != nullptr && record->choices.any()) {
+  if (record != nullptr && record->choices.of_gpu()) {
     stored = record->choices;
     if (stored.products.empty()) stored.products = resume.state.compute.choices.products;
   }
+  if (record != nullptr) stored.cpu_gemms = record->choices.cpu_gemms;
   TakeStoredChoices(settings, stored, run);
   CompleteStoredPlan(ChoicesOf(context), &run->plan);
   resume.stored_options = PlanAsOptions(run->plan);

@@ -59,6 +59,15 @@ TEST(KernelNamesTest, TellWhoseGemmsAreInFp8) {
   EXPECT_THAT(KernelNames(test::TinyModel(), plan, compute), HasSubstr("GEMMs of mlp+head in fp8"));
 }
 
+TEST(KernelNamesTest, TellByWhichKernelsACpuComputesGemms) {
+  ComputeChoice compute = ComputeOn(at::kCPU);
+  compute.identity.choices.cpu_gemms = CpuGemms{CpuGemms::Fp32::kLibrary, CpuGemms::Bf16::kEmulated};
+  EXPECT_THAT(KernelNames(test::TinyModel(), test::TinyPlan(), compute),
+              HasSubstr("; GEMMs fp32=library,bf16=emulated; instructions AVX2"));
+  EXPECT_THAT(KernelNames(test::TinyModel(), test::TinyPlan(), ComputeOn(at::kCUDA)),
+              Not(HasSubstr("fp32=")));
+}
+
 TEST(KernelNamesTest, TellTheScanOfARecurrenceInPlaceOfAttention) {
   const ModelConfig ten = test::TenOf(test::TenKinds().front().fields);
   ComputeChoice compute = ComputeOn(at::kCPU);

@@ -3,9 +3,13 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <optional>
 #include <string>
+#include <utility>
 
+#include "lib/nn/linear/gemm_kernels.h"
 #include "lib/run/run_directory.h"
+#include "lib/run/run_record.h"
 #include "tests/support/support.h"
 #include "tests/train/thread_world.h"
 
@@ -77,6 +81,26 @@ TEST_F(RestartedRunTest, AnExactRunKeepsItsThreadsUnlessOthersAreGiven) {
   EXPECT_EQ(ThreadsToGoOnWith(settings, 0, Solo()), 3);
   settings.threads = 2;
   EXPECT_EQ(ThreadsToGoOnWith(settings, 0, Solo()), 0);
+}
+
+TEST_F(RestartedRunTest, ARunKeepsItsKernels) {
+  TrainSettings settings = First();
+  settings.resume = true;
+  EXPECT_EQ(KernelsToGoOnWith(settings, 0, Solo()), std::nullopt) << "no record";
+  const CpuGemms kept = {CpuGemms::Fp32::kLibrary, CpuGemms::Bf16::kEmulated};
+  const auto record = [&](DeviceChoices choices) {
+    WriteRunRecord(folder_.path("run.json"),
+                   {.model = nlohmann::ordered_json::object(), .choices = std::move(choices)});
+  };
+  record({.cpu_gemms = kept});
+  EXPECT_EQ(KernelsToGoOnWith(settings, 0, Solo()), kept);
+  settings.resume = false;
+  EXPECT_EQ(KernelsToGoOnWith(settings, 0, Solo()), std::nullopt) << "a first start";
+  EXPECT_EQ(KernelsToGoOnWith(settings, 1, Solo()), kept);
+  record({});
+  EXPECT_EQ(KernelsToGoOnWith(settings, 1, Solo()), FormerCpuGemms()) << "of before there was a choice";
+  settings.out.clear();
+  EXPECT_EQ(KernelsToGoOnWith(settings, 1, Solo()), std::nullopt) << "no folder";
 }
 
 /// A rank that starts late may find the run that rank 0 has begun meanwhile.

@@ -7,6 +7,7 @@
 #include "lib/base/error.h"
 #include "lib/base/profile_scope.h"
 #include "lib/nn/linear/block_matmul.h"
+#include "lib/nn/linear/gemm_kernels.h"
 #include "lib/nn/linear/micro_kernel.h"
 #include "lib/nn/linear/thin_product.h"
 
@@ -24,6 +25,7 @@ bool View(const at::Tensor& tensor, cpu::MatrixView* view) {
 bool TryBlocks(const at::Tensor& a_mk, const at::Tensor& b_kn, at::Tensor& out_mn, bool accumulate) {
   const bool bf16 = a_mk.scalar_type() == at::kBFloat16;
   if (!a_mk.is_cpu() || !(bf16 || a_mk.scalar_type() == at::kFloat)) return false;
+  if (!bf16 && ChosenCpuGemms().fp32 == CpuGemms::Fp32::kLibrary) return false;
   cpu::BlockProduct product = {.m = a_mk.size(0), .n = b_kn.size(1), .k = a_mk.size(1), .bf16 = bf16};
   if (!View(a_mk, &product.a) || !View(b_kn, &product.b) || out_mn.stride(1) != 1) return false;
   product.out = out_mn.mutable_data_ptr();

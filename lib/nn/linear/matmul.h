@@ -8,8 +8,9 @@
 ///
 /// Numerics: fp32 sums over blocks of kBlockDepth terms, in order; bf16 inputs are multiplied exactly and
 /// summed in fp32 (by dot products of pairs, or where those are slower than fp32, one by one after they were
-/// widened: bf16_instructions.h); a bf16 result is rounded once. The bits of a result depend on its own row,
-/// column and depth alone, not on threads; nor, up to kMostThinRows rows, on how many rows there are.
+/// widened: gemm_kernels.h); a bf16 result is rounded once. The bits of a result depend on its own row,
+/// column and depth alone, not on threads; nor, up to kMostThinRows rows, on how many rows there are. Those
+/// of a library, to which gemm_kernels.h may leave fp32 altogether, may depend on both.
 #pragma once
 
 #include <ATen/core/Tensor.h>

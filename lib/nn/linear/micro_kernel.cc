@@ -2,7 +2,7 @@
 
 #include <ATen/native/CPUBlas.h>
 
-#include "lib/base/bf16_instructions.h"
+#include "lib/nn/linear/gemm_kernels.h"
 
 namespace trainwright::cpu {
 
@@ -17,7 +17,7 @@ bool HasMicroKernels(bool bf16) {
 }
 
 bool WidensBf16() {
-  return DetectBf16Instructions() == Bf16Instructions::kSlow;
+  return ChosenCpuGemms().bf16 == CpuGemms::Bf16::kWidened;
 }
 
 void Multiply(const MicroProduct& p) {

@@ -18,8 +18,7 @@ inline int64_t RoundUp(int64_t value, int64_t unit) {
 /// Whether this processor has them for fp32, or bf16.
 bool HasMicroKernels(bool bf16);
 
-/// Whether operands in bf16 are to become fp32 when they are packed, since this processor multiplies fp32
-/// faster (lib/base/bf16_instructions.h).
+/// Whether operands in bf16 are to become fp32 when they are packed (lib/nn/linear/gemm_kernels.h).
 bool WidensBf16();
 
 /// out [rows, columns] fp32 = left [rows, depth] right [depth, columns], or +=.

@@ -1,0 +1,65 @@
+#include "lib/probe/cpu_gemm_choice.h"
+
+#include <optional>
+
+#include "lib/base/error.h"
+#include "lib/base/log.h"
+#include "lib/base/utc_time.h"
+#include "lib/machine/measurement.h"
+#include "lib/nn/linear/gemm_kernels.h"
+
+namespace trainwright {
+namespace {
+
+constexpr char kFlag[] = "--kernels", kAuto[] = "auto", kUsual[] = "usual";
+
+CpuGemms NamedCpuGemms(const std::string& kernels) {
+  const CpuGemms gemms = ParseCpuGemms(kernels, kFlag, UsualCpuGemms());
+  if (const std::string why_not = WhyNotCpuGemms(gemms); !why_not.empty()) {
+    throw Error(ErrorCode::kUsage, kFlag, "this processor " + why_not + ", which " + kernels + " needs", "",
+                "use auto: what is fastest here is measured");
+  }
+  return gemms;
+}
+
+void Announce(const MeasuredCpuGemms& measured, int threads) {
+  std::string rates;
+  for (const auto& [name, rate] : measured.rates) {
+    rates += (rates.empty() ? "" : ", ") + name + " " + FormatRate(rate, "flop/s");
+  }
+  LogInfo("kernels: measured GEMMs of " + std::to_string(threads) + (threads == 1 ? " thread" : " threads") +
+          ", once for this machine: " + rates + "; taking " + CpuGemmsName(measured.gemms));
+}
+
+}  // namespace
+
+bool NamesKernels(const std::string& kernels) {
+  return kernels != kAuto && kernels != kUsual;
+}
+
+void CheckKernelsOption(const std::string& kernels) {
+  if (NamesKernels(kernels)) ParseCpuGemms(kernels, kFlag, {});
+}
+
+CpuGemms ChooseCpuGemms(const CpuGemmRequest& request) {
+  if (NamesKernels(request.kernels)) return NamedCpuGemms(request.kernels);
+  const CpuGemms usual = UsualCpuGemms();
+  const bool has_choice = WhyNotCpuGemms({.fp32 = CpuGemms::Fp32::kBlocks}).empty();
+  if (request.kernels == kUsual || !request.measures || !has_choice) return usual;
+  const auto known = FindCpuGemms(request.cache_path, request.machine);
+  if (known && WhyNotCpuGemms(known->gemms).empty()) return known->gemms;
+  MeasuredCpuGemms measured;
+  measured.rates = request.measure();
+  measured.gemms = FastestCpuGemms(usual, measured.rates);
+  measured.measured = Rfc3339Now();
+  Announce(measured, request.machine.threads);
+  if (request.cache_path.empty()) return measured.gemms;
+  try {
+    StoreCpuGemms(request.cache_path, request.machine, measured);
+  } catch (const Error& error) {
+    LogWarning("what was measured of the kernels is not remembered: " + std::string(error.what()));
+  }
+  return measured.gemms;
+}
+
+}  // namespace trainwright

@@ -1,0 +1,33 @@
+/// The kernels of GEMMs that --kernels asks for: measured once a machine, usual for its kind, or named.
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "lib/probe/cpu_gemm_cache.h"
+#include "lib/probe/cpu_gemm_trials.h"
+#include "lib/spec/cpu_gemms.h"
+
+namespace trainwright {
+
+struct CpuGemmRequest {
+  std::string kernels = "auto";  ///< of --kernels: "auto", "usual", or as ParseCpuGemms takes it
+  bool measures = true;          ///< where not, auto is usual: no clock decides
+  CpuGemmMachine machine;
+  std::string cache_path;  ///< empty: nothing is remembered
+  std::function<CpuGemmRates()> measure = [] { return MeasureCpuGemms(); };
+};
+
+/// Whether it is a list.
+bool NamesKernels(const std::string& kernels);
+
+/// \throws Error{kUsage} on another text; names --kernels
+void CheckKernelsOption(const std::string& kernels);
+
+/// What auto has not measured on this machine it measures, which is reported, and remembers: where that
+/// cannot be stored, there is a warning. A kind that is left out of a list is the usual one. Where there is
+/// nothing to choose from, nothing is measured.
+/// \throws Error{kUsage} as CheckKernelsOption, and on kernels that the processor lacks
+CpuGemms ChooseCpuGemms(const CpuGemmRequest& request);
+
+}  // namespace trainwright
