@@ -16,67 +16,17 @@ import sys
 
 import protocol
 from machine import Machine
+from machine_rates import Rates, layers_of, operations_of, run
+from train_side_by_side import LLAMA_CONFIG
 
 GOAL_GEMM, GOAL_STEP = 0.9, 0.85
 # What the tables show, in this order; the rest is "other".
 PARTS = ("gemm", "attention", "norm", "activation", "position", "embedding", "head", "optimizer", "clip")
-LLAMA_6X384 = {"model_type": "llama", "hidden_act": "silu", "vocab_size": 32000, "hidden_size": 384, "intermediate_size": 1024,
-               "num_hidden_layers": 6, "num_attention_heads": 6, "num_key_value_heads": 6, "head_dim": 64,
-               "max_position_embeddings": 512, "rms_norm_eps": 1e-5, "rope_theta": 10000.0, "tie_word_embeddings": False}
 PACKED_TOKENS = 110  # of a document of 400 characters, about
 # Of a step: the model, tokens of a sample, samples, and whether documents are packed.
-MODELS = {"llama-6x384": (LLAMA_6X384, 512, 4, False), "llama-1m": ("llama-1m", 256, 8, False),
+MODELS = {"llama-6x384": (LLAMA_CONFIG, 512, 4, False), "llama-1m": ("llama-1m", 256, 8, False),
           "smollm2-512": ("smollm2-135m", 512, 2, False), "smollm2-2048": ("smollm2-135m", 2048, 1, False),
-          "packed": (LLAMA_6X384, 512, 4, True)}
-
-
-def run(command, cpus):
-    command = ["taskset", "-c", ",".join(map(str, cpus)), *map(str, command)]
-    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, check=False)
-    if done.returncode != 0:
-        sys.exit(f"{' '.join(command)} failed:\n{done.stderr[-3000:]}")
-    return done.stdout
-
-
-class Rates:
-    """What this machine reaches, on as many threads as there are processors."""
-
-    def __init__(self, options):
-        self.options, self.cpus = options, options.cpus
-        self.gemms = {}
-        probe = json.loads(run([options.build / "bin/gpu-probe", "--json", "--quick", "--device", "cpu", "--threads", len(self.cpus)],
-                               self.cpus))
-        self.read_bytes_per_s = next(one["median"] for one in probe["measurements"] if one["what"] == "memory_read")
-
-    def gemm(self, layer, precision):
-        """{pass: {kernels: operations a second}} of a layer, TOKENSxINxOUT."""
-        key = (layer, precision)
-        if key not in self.gemms:
-            summary = self.options.work / "gemm.json"
-            run([self.options.build / "tests/gemm_speed", "--precision", precision, "--layer", layer, "--threads", len(self.cpus),
-                 "--summary", summary], self.cpus)
-            rates = {}
-            for row in json.loads(summary.read_text())["gemms"]:
-                rates.setdefault(row["pass"], {})[row["kernels"]] = row["flops_per_s"]
-            self.gemms[key] = rates
-        return self.gemms[key]
-
-
-def layers_of(config, tokens, slice_tokens):
-    """[(layer, how often a step)] of a Llama's GEMMs: projections that share their input are one."""
-    width, heads = config["hidden_size"], config["num_attention_heads"]
-    kv_heads = config.get("num_key_value_heads", heads)
-    head_dim = config.get("head_dim") or width // heads
-    layers, inner = config["num_hidden_layers"], config["intermediate_size"]
-    slices = -(-tokens // slice_tokens)
-    return [(f"{tokens}x{width}x{(heads + 2 * kv_heads) * head_dim}", layers), (f"{tokens}x{heads * head_dim}x{width}", layers),
-            (f"{tokens}x{width}x{2 * inner}", layers), (f"{tokens}x{inner}x{width}", layers),
-            (f"{tokens // slices}x{width}x{config['vocab_size']}", slices)]
-
-
-def operations_of(layer):
-    tokens, inner, outer = map(int, layer.split("x"))
-    return 2 * tokens * inner * outer
+          "packed": (LLAMA_CONFIG, 512, 4, True)}
 
 
 def bytes_of(config, tokens, stored, parameters):
@@ -230,7 +180,7 @@ def main():
     machine = Machine()
     options.cpus = [int(cpu) for cpu in options.cpus.split(",")] if options.cpus else machine.choose(1)
     told = machine.record()
-    reached = Rates(options)
+    reached = Rates(options.build, options.work, options.cpus)
     tables = []
     for name in options.models.split(","):
         for precision in options.precisions.split(","):

@@ -98,7 +98,7 @@ TEST(RunTraps, AnotherEffectiveBatchThanThePresetsIsToldWithTheFlagThatKeepsIt) 
 TEST(RunTraps, Bf16WithoutInstructionsForItIsToldOnce) {
   RunSetup setup = Sound();
   setup.emulates_bf16 = true;
-  EXPECT_THAT(FindTraps(setup), ElementsAre(HasSubstr("bf16 on a device that has no instructions for it")));
+  EXPECT_THAT(FindTraps(setup), ElementsAre(HasSubstr("bf16 on a device that computes it in fp32")));
 }
 
 TEST(RunTraps, TokensOutsideEverySampleFp16OnACpuAndTinyDataAreTold) {

@@ -489,6 +489,7 @@ TEST_F(TrainToolTest, EachDifferenceOfTheMachineWarns) {
     check '/compute/device="cuda:0"' cuda:0; check /compute/threads=7 7
     check '/compute/cpu_capability="AVX2 Intel"' 'AVX2 Intel'
     check '/compute/torch_build="torch 1"' 'torch 1'; check '/compute/attention="math"' math
+    check '/compute/choices/cpu_kernels="fp32=library,bf16=widened"' fp32=library,bf16=widened
     # A field added to the state is to be added here.
     grep -a -o '.compute.":{[^}]*}' cut/latest/trainwright_state.safetensors | tr , '\n' | wc -l)");
   EXPECT_EQ(result.standard_output,
@@ -498,7 +499,8 @@ TEST_F(TrainToolTest, EachDifferenceOfTheMachineWarns) {
             "0 /compute/cpu_capability=\"AVX2 Intel\" 1\n1\n"
             "0 /compute/torch_build=\"torch 1\" 1\n1\n"
             "0 /compute/attention=\"math\" 1\n1\n"
-            "6\n")
+            "0 /compute/choices/cpu_kernels=\"fp32=library,bf16=widened\" 1\n1\n"
+            "8\n")
       << result.standard_error;
 }
 
