@@ -20,7 +20,7 @@ class Rates:
         self.gemms = {}
         probe = json.loads(run([build / "bin/gpu-probe", "--json", "--quick", "--device", "cpu", "--threads", len(self.cpus)],
                                self.cpus))
-        self.read_bytes_per_s = next(one["median"] for one in probe["measurements"] if one["what"] == "memory_read")
+        self.read_bytes_per_s = next(one["median"] for one in probe["measured"] if one["what"] == "memory_read")
 
     def gemm(self, layer, precision):
         """{pass: {kernels: operations a second}} of a layer, TOKENSxINxOUT."""
