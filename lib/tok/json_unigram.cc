@@ -1,10 +1,8 @@
 #include "lib/tok/json_unigram.h"
 
 #include <algorithm>
-#include <cmath>
 #include <limits>
 #include <optional>
-#include <span>
 #include <utility>
 
 #include "lib/base/error.h"
@@ -20,12 +18,6 @@ constexpr double kUnknownPenalty = 10;
 constexpr size_t kLongestCharacterBytes = 4;
 constexpr size_t kMostKeptPlaces = 1 << 16;  // from text to text
 constexpr size_t kPlacesBetweenLooks = 1 << 16;
-/// Stands in the memo for a word that is to be decided again.
-constexpr uint32_t kUndecided = std::numeric_limits<uint32_t>::max();
-/// More than 2 n 2^-33, n up to PieceMemo::kMaxPieceBytes, and than what doubles round within a word.
-constexpr double kSureMargin = 1e-6;
-/// No sum within a word may differ by more from that at its beginning, so that rounding is as small there.
-constexpr double kLargestWordScore = JsonUnigram::kLargestStart / 2;
 
 }  // namespace
 
@@ -41,15 +33,9 @@ JsonUnigram::JsonUnigram(const TextPipeline& pipeline)
     // Where spaces are folded, no text has one when tokens are looked for.
     const bool occurs = !folds_spaces_ || token.text.find(' ') == std::string::npos;
     if (token.text.empty() || !occurs) continue;
-    const std::string text = folds_spaces_ ? WithSpaces(token.text) : token.text;
-    cuts_at_spaces_ = cuts_at_spaces_ && text.find(' ', 1) == std::string::npos;
-    ids_[text] = token.id;
+    ids_[folds_spaces_ ? WithSpaces(token.text) : token.text] = token.id;
   }
   unknown_score_ = least - kUnknownPenalty;
-  double largest = std::abs(unknown_score_);
-  for (const double score : scores_) largest = std::max(largest, std::abs(score));
-  longest_word_ = static_cast<size_t>(
-      std::min(static_cast<double>(PieceMemo::kMaxPieceBytes), kLargestWordScore / largest));
   std::vector<PieceTrie::Entry> entries;
   for (const auto& [text, id] : ids_) entries.push_back({text, id});
   trie_ = PieceTrie(std::move(entries));
@@ -59,108 +45,32 @@ void JsonUnigram::Encode(std::string_view text, Scratch* scratch, std::vector<ui
   if (text.size() >= std::numeric_limits<uint32_t>::max()) {
     throw Error(ErrorCode::kBadInput, "a text without a cut", "is longer than 4 GiB");
   }
-  Progress progress;
-  // Whoever asks for a short text remembers it.
-  if (text.size() <= PieceMemo::kMaxPieceBytes) EncodeStretches(text, text.size(), scratch, &progress, ids);
-  while (progress.done < text.size()) {
-    const size_t begin = progress.done;
-    const size_t end = cuts_at_spaces_ ? std::min(text.find(' ', begin + 1), text.size()) : text.size();
-    if (TakeWord(text, text.substr(begin, end - begin), scratch, &progress, ids)) continue;
-    EncodeStretches(text, end, scratch, &progress, ids);
-  }
-  Flush(text, progress, ids);
-  if (scratch->places.size() > kMostKeptPlaces) scratch->places = std::vector<Place>();
-  if (scratch->ends.capacity() > kMostKeptPlaces) scratch->ends = std::vector<uint32_t>();
-}
-
-void JsonUnigram::Flush(std::string_view text, const Progress& progress, std::vector<uint32_t>* ids) const {
-  if (progress.unknown_begin == progress.done) return;
-  AppendUnknown(text.substr(progress.unknown_begin, progress.done - progress.unknown_begin), ids);
-}
-
-/// Appends the ids of a word that is decided whatever is before it.
-/// \returns false where it is not
-bool JsonUnigram::TakeWord(std::string_view text, std::string_view word, Scratch* scratch, Progress* progress,
-                           std::vector<uint32_t>* ids) const {
-  if (word.size() > longest_word_ || !(std::abs(progress->score) <= kLargestStart)) return false;
-  const PieceMemo::Key key = PieceMemo::KeyOf(word);
-  std::span<const uint32_t> word_ids = scratch->memo.Find(key, word);
-  if (word_ids.empty()) {
-    ThrowIfStopped();
-    if (!DecideWord(word, scratch)) scratch->unit_ids.assign(1, kUndecided);
-    scratch->memo.Remember(key, word, scratch->unit_ids);
-    word_ids = scratch->unit_ids;
-  }
-  if (word_ids[0] == kUndecided) return false;
-  Flush(text, *progress, ids);
-  for (const uint32_t id : word_ids) progress->score += scores_[id];
-  ids->insert(ids->end(), word_ids.begin(), word_ids.end());
-  progress->done += word.size();
-  progress->unknown_begin = progress->done;
-  return true;
-}
-
-/// Puts the ids of a word into scratch->unit_ids.
-/// \returns whether it is decided, and has no unknown characters
-bool JsonUnigram::DecideWord(std::string_view word, Scratch* scratch) const {
-  constexpr double kNone = -std::numeric_limits<double>::infinity();
-  std::vector<UnitPlace>& places = scratch->unit_places;
-  places.assign(word.size() + 1, {.best = kNone, .second = kNone});
-  places[0].best = 0;
-  for (size_t begin = 0; begin < word.size();) {
-    const size_t character_bytes = std::max<size_t>(Utf8CharacterAt(word, begin).size_bytes, 1);
-    const UnitPlace from = places[begin];
-    const auto reach = [&](size_t size, uint32_t id, double token_score) {
-      UnitPlace& place = places[begin + size];
-      const double best = from.best + token_score, second = from.second + token_score;
-      if (best > place.best) {
-        place = {best, std::max(place.best, second), static_cast<uint32_t>(begin), id};
-      } else {
-        place.second = std::max(place.second, best);
-      }
-    };
-    bool known = false;
-    trie_.VisitPrefixes(word.data() + begin, word.data() + word.size(), [&](size_t size, uint32_t id) {
-      reach(size, id, scores_[id]);
-      known = known || size == character_bytes;
-      return true;
-    });
-    if (!known) reach(character_bytes, unknown_id_, unknown_score_);
-    begin += character_bytes;
-  }
-  const UnitPlace& last = places.back();
-  if (!(last.best - last.second > kSureMargin)) return false;
-  scratch->unit_ids.clear();
-  for (size_t end = word.size(); end != 0; end = places[end].begin) {
-    if (places[end].id == unknown_id_) return false;
-    scratch->unit_ids.push_back(places[end].id);
-  }
-  std::reverse(scratch->unit_ids.begin(), scratch->unit_ids.end());
-  return true;
-}
-
-/// Encodes up to a place that nothing reaches across.
-void JsonUnigram::EncodeStretches(std::string_view text, size_t end, Scratch* scratch, Progress* progress,
-                                  std::vector<uint32_t>* ids) const {
+  double score = 0;
   std::vector<Place>& places = scratch->places;
   std::vector<uint32_t>& ends = scratch->ends;
-  while (progress->done < end) {
+  size_t unknown_begin = 0, done = 0;  // what is between is unknown
+  const auto flush = [&] {
+    if (unknown_begin < done) AppendUnknown(text.substr(unknown_begin, done - unknown_begin), ids);
+  };
+  while (done < text.size()) {
     ThrowIfStopped();
-    const size_t base = progress->done;
-    const size_t size = DecideStretch(text.substr(base, end - base), &progress->score, &places);
+    const size_t base = done, size = DecideStretch(text.substr(base), &score, &places);
     ends.clear();
-    for (auto at = static_cast<uint32_t>(size); at != 0; at = places[at].begin) ends.push_back(at);
+    for (auto end = static_cast<uint32_t>(size); end != 0; end = places[end].begin) ends.push_back(end);
     for (; !ends.empty(); ends.pop_back()) {
       const uint32_t id = places[ends.back()].id;
       if (id != unknown_id_) {
-        Flush(text, *progress, ids);
+        flush();
         ids->push_back(id);
-        progress->unknown_begin = base + ends.back();
+        unknown_begin = base + ends.back();
       }
-      progress->done = base + ends.back();
+      done = base + ends.back();
     }
     std::fill_n(places.begin(), size + 1, Place{});
   }
+  flush();
+  if (places.size() > kMostKeptPlaces) places = std::vector<Place>();
+  if (ends.capacity() > kMostKeptPlaces) ends = std::vector<uint32_t>();
 }
 
 /// Finds the best way to the first place of `text` that nothing reaches across.

@@ -10,13 +10,6 @@
 /// At a place that nothing reaches across all ways meet, so what is before is decided: memory is that of the
 /// longest stretch without one. Time is linear in the text, times the longest token. Immutable after
 /// construction and thread-safe.
-///
-/// Words. Where no token has a space after its first byte, nothing reaches across the beginning of a word,
-/// and the words of a text of more than PieceMemo::kMaxPieceBytes are remembered, in a memo of kMemoBytes at
-/// most. Which way through a word is the best depends on the sum at its beginning by rounding alone, as
-/// sentencepiece_unigram.h explains: of sums up to kLargestStart an addition is off by at most 2^-33, so a
-/// way through a word of n characters that is better than any other by more than 2 n 2^-33 is the best at
-/// any of them. A word where it is not, or with unknown characters, is decided again each time.
 /// \source encode_optimized and tokenize of models/unigram/model.rs of Hugging Face tokenizers, v0.23
 #pragma once
 
@@ -27,7 +20,6 @@
 #include <unordered_map>
 #include <vector>
 
-#include "lib/tok/piece_memo.h"
 #include "lib/tok/piece_trie.h"
 #include "lib/tok/text_pipeline.h"
 
@@ -38,9 +30,6 @@ class JsonUnigram {
   /// \param pipeline of the model kUnigram
   explicit JsonUnigram(const TextPipeline& pipeline);
 
-  static constexpr size_t kMemoBytes = 64 << 20;
-  static constexpr double kLargestStart = 0x1p20;
-
   /// The best way to a place, of those that were found so far.
   struct Place {
     double score = 0;
@@ -48,19 +37,10 @@ class JsonUnigram {
     uint32_t id = 0;
     static constexpr uint32_t kUnreached = UINT32_MAX;
   };
-  /// The best way to a place of a word, and how good the second best is, from the word's beginning.
-  struct UnitPlace {
-    double best = 0, second = 0;
-    uint32_t begin = 0;
-    uint32_t id = 0;
-  };
   /// What one call works with; may be used again, by one call at a time, for the same model.
   struct Scratch {
     std::vector<Place> places;
     std::vector<uint32_t> ends;
-    PieceMemo memo{kMemoBytes};
-    std::vector<UnitPlace> unit_places;
-    std::vector<uint32_t> unit_ids;
   };
 
   /// Appends the ids of a text.
@@ -68,17 +48,6 @@ class JsonUnigram {
   void Encode(std::string_view text, Scratch* scratch, std::vector<uint32_t>* ids) const;
 
  private:
-  /// How far a text is encoded.
-  struct Progress {
-    double score = 0;
-    size_t unknown_begin = 0, done = 0;  ///< what is between is unknown
-  };
-  void Flush(std::string_view text, const Progress& progress, std::vector<uint32_t>* ids) const;
-  bool TakeWord(std::string_view text, std::string_view word, Scratch* scratch, Progress* progress,
-                std::vector<uint32_t>* ids) const;
-  bool DecideWord(std::string_view word, Scratch* scratch) const;
-  void EncodeStretches(std::string_view text, size_t end, Scratch* scratch, Progress* progress,
-                       std::vector<uint32_t>* ids) const;
   size_t DecideStretch(std::string_view text, double* score, std::vector<Place>* places) const;
   void AppendUnknown(std::string_view text, std::vector<uint32_t>* ids) const;
 
@@ -89,8 +58,6 @@ class JsonUnigram {
   uint32_t unknown_id_;
   std::array<uint32_t, 256> byte_ids_{};
   bool byte_fallback_, folds_spaces_;
-  size_t longest_word_ = 0;     // that is remembered, in bytes
-  bool cuts_at_spaces_ = true;  // no token has a space after its first byte
 };
 
 }  // namespace trainwright

@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 
 #include <functional>
-#include <map>
 #include <nlohmann/json.hpp>
 #include <thread>
 
@@ -185,46 +184,6 @@ TEST(TextTokenizerTest, TextThatGoesOnGetsNoMark) {
     }
   }
   EXPECT_FALSE(Family("bert")->marks_start());
-}
-
-/// A model of few characters whose scores are sums of each other but for rounding, so that ways through a
-/// word tie in all manners.
-json RandomUnigramFile(test::DocumentRandom* random) {
-  json file = json::parse(ReadFile(FamilyPath("unigram_plain")));
-  std::map<std::string, double> scores;
-  const auto add = [&](const std::string& text) { scores[text] = -0.1 * (1 + random->Below(12)); };
-  for (const char* text : {"a", "b", "0", "\u2581"}) add(text);
-  for (int i = 0; i < 30; ++i) {
-    std::string text = random->Below(3) == 0 ? "\u2581" : "";
-    for (uint32_t size = 1 + random->Below(4); size > 0; --size) text += "ab0"[random->Below(3)];
-    add(text);
-  }
-  if (random->Below(4) == 0) add("a\u2581b");  // then words are not apart
-  json vocabulary = json::array({json::array({"<unk>", -9.0})});
-  for (const auto& [text, score] : scores) vocabulary.push_back({text, score});
-  file["model"]["vocab"] = vocabulary;
-  file["model"]["unk_id"] = 0;
-  file["pre_tokenizer"] = {
-      {"type", "Metaspace"}, {"replacement", "\u2581"}, {"prepend_scheme", "first"}, {"split", false}};
-  file["added_tokens"] = json::array();
-  return file;
-}
-
-TEST(TextTokenizerTest, WordsOfLongTextsOfUnigramModelsAreThoseOfTheSlowReference) {
-  SCOPED_TRACE(test::TestSeed());
-  test::DocumentRandom random(test::TestSeed(), 5);
-  for (int model = 0; model < 30; ++model) {
-    const auto tokenizer = MakeJsonTokenizer(RandomUnigramFile(&random).dump(), "x");
-    const auto reference = tokenizer->MakeReference();
-    for (int i = 0; i < 4; ++i) {
-      std::string text;
-      while (text.size() < 3000) {
-        for (uint32_t size = random.Below(7); size > 0; --size) text += "ab0ab0ab0c"[random.Below(10)];
-        text += " ";
-      }
-      ASSERT_EQ(Encode(*tokenizer, text), Encode(*reference, text)) << "model " << model;
-    }
-  }
 }
 
 // Read as JSON should be, -18.86... and -12.97... have the sum that the whole has, and the whole comes first;
