@@ -41,10 +41,7 @@ void SpeakAs(int64_t rank, const std::string& tool, CommonOptions* common) {
 /// Refuses --nproc in a process that something else started as one of several: each would be several. What
 /// only a run remembers is no matter then.
 void RequireNoNproc(int64_t nproc, const std::vector<OptionValue>& options, const std::string& launcher) {
-  const bool given = std::any_of(options.begin(), options.end(), [](const OptionValue& option) {
-    return option.key == "nproc" && option.origin > OptionOrigin::kRemembered;
-  });
-  if (nproc == 1 || !given) return;
+  if (nproc == 1 || !IsGiven("nproc", options)) return;
   throw Error(ErrorCode::kUsage, "--nproc",
               "has no meaning in a process that is one of several by its environment (" + launcher + ")", "",
               "leave it out: what started the processes says how many there are");
@@ -86,15 +83,18 @@ ProcessRequest ProcessOf(const EngineRequest& request, World* world, int64_t res
 /// What rank 0 chooses, for all ranks.
 CpuGemms AgreeOnKernels(const EngineRequest& request, World* world, const ProcessSetup& setup,
                         int64_t restarts) {
-  const std::optional<CpuGemms> kept = request.kernels_to_keep(world, restarts);
-  if (kept && WhyNotCpuGemms(*kept).empty()) return *kept;  // alike on all ranks, whose capability is
-  if (kept) return UsualCpuGemms();  // on another processor, which those who continue the run report
+  const auto choose = [&] {
+    const std::optional<CpuGemms> kept = request.kernels_to_keep(restarts);
+    // On another processor they cannot be, which those who continue the run report.
+    if (kept) return WhyNotCpuGemms(*kept).empty() ? *kept : UsualCpuGemms();
+    return ChooseCpuGemms({.kernels = request.kernels,
+                           .measures = request.measures_kernels,
+                           .machine = [&] { return ThisCpuGemmMachine(setup.threads); },
+                           .cache_path = CpuGemmCachePath()});
+  };
   constexpr int64_t kBf16Kinds = 3;
-  const int64_t code = AsWriter(world, [&] {
-    const CpuGemms chosen = ChooseCpuGemms({.kernels = request.kernels,
-                                            .measures = request.measures_kernels,
-                                            .machine = ThisCpuGemmMachine(setup.threads),
-                                            .cache_path = CpuGemmCachePath()});
+  const int64_t code = AsWriter(world, [&] {  // alike on all ranks, whose capability is
+    const CpuGemms chosen = choose();
     return static_cast<int64_t>(chosen.fp32) * kBf16Kinds + static_cast<int64_t>(chosen.bf16);
   });
   return {static_cast<CpuGemms::Fp32>(code / kBf16Kinds), static_cast<CpuGemms::Bf16>(code % kBf16Kinds)};
@@ -148,6 +148,12 @@ int RunRank(const RankPlace& place, const EngineRequest& request,
 }
 
 }  // namespace
+
+bool IsGiven(const std::string& key, const std::vector<OptionValue>& options) {
+  return std::any_of(options.begin(), options.end(), [&](const OptionValue& option) {
+    return option.key == key && option.origin > OptionOrigin::kRemembered;
+  });
+}
 
 int RunEngine(const EngineRequest& request, ToolRun* run,
               const std::function<int(const EngineProcess& process)>& asked_work) {

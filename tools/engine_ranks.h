@@ -26,15 +26,19 @@ struct EngineRequest {
   /// Of GEMMs on a CPU, as ChooseCpuGemms takes them: rank 0's choice is that of all.
   std::string kernels = "auto";
   bool measures_kernels = true;  ///< "auto" stands for "usual" where it does not
-  /// Kernels that are to be kept, whatever `kernels` is; nullopt: none are. All ranks call together.
-  std::function<std::optional<CpuGemms>(World* world, int64_t restarts)> kernels_to_keep =
-      [](World*, int64_t) { return std::optional<CpuGemms>(); };
+  /// Kernels that are to be kept, whatever `kernels` is; nullopt: none are. Rank 0 alone calls it.
+  std::function<std::optional<CpuGemms>(int64_t restarts)> kernels_to_keep = [](int64_t) {
+    return std::optional<CpuGemms>();
+  };
   /// What else must be the same in all ranks, by names that messages use. Of each, version, build, torch
   /// build, CPU capability, --threads, --kernels and device are compared.
   Facts facts = {};
   /// Refuses what this many ranks cannot do; called first of all.
   std::function<void(int64_t ranks)> check = [](int64_t) {};
 };
+
+/// Whether somebody gives an option, and not what a run remembers alone.
+bool IsGiven(const std::string& key, const std::vector<OptionValue>& options);
 
 /// One process of them, set up for its work.
 struct EngineProcess {

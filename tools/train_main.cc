@@ -1,4 +1,3 @@
-#include <algorithm>
 #include <cstdint>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -46,13 +45,6 @@ int TellStatus(const std::string& path, bool as_json, nlohmann::ordered_json* su
   summary->erase("schema");  // the summary has its own
   StdoutSink().Write(AsBytes(as_json ? JsonLineOf(json) : path + ": " + status.Text() + "\n"));
   return status.exit_status();
-}
-
-/// Whether somebody says it, and not a run alone.
-bool IsGiven(const std::string& key, const std::vector<OptionValue>& options) {
-  return std::any_of(options.begin(), options.end(), [&](const OptionValue& option) {
-    return option.key == key && option.origin > OptionOrigin::kRemembered;
-  });
 }
 
 /// Does what is to be done instead of training, if it is.
@@ -113,9 +105,7 @@ int Train(const std::vector<std::string>& argv, TrainSettings settings, ToolRun*
   };
   request.measures_kernels = !settings.deterministic && settings.exact_world.value_or(0) == 0;
   if (!IsGiven("kernels", run->options)) {  // what a run remembers of the option is no more than it stored
-    request.kernels_to_keep = [&](World* world, int64_t restarts) {
-      return KernelsToGoOnWith(settings, restarts, world);
-    };
+    request.kernels_to_keep = [&](int64_t restarts) { return KernelsToGoOnWith(settings, restarts); };
   }
   request.check = [&](int64_t ranks) {
     CheckTrainSettings(settings);

@@ -46,16 +46,17 @@ CpuGemms ChooseCpuGemms(const CpuGemmRequest& request) {
   const CpuGemms usual = UsualCpuGemms();
   const bool has_choice = WhyNotCpuGemms({.fp32 = CpuGemms::Fp32::kBlocks}).empty();
   if (request.kernels == kUsual || !request.measures || !has_choice) return usual;
-  const auto known = FindCpuGemms(request.cache_path, request.machine);
+  const CpuGemmMachine machine = request.machine();
+  const auto known = FindCpuGemms(request.cache_path, machine);
   if (known && WhyNotCpuGemms(known->gemms).empty()) return known->gemms;
   MeasuredCpuGemms measured;
   measured.rates = request.measure();
   measured.gemms = FastestCpuGemms(usual, measured.rates);
   measured.measured = Rfc3339Now();
-  Announce(measured, request.machine.threads);
+  Announce(measured, machine.threads);
   if (request.cache_path.empty()) return measured.gemms;
   try {
-    StoreCpuGemms(request.cache_path, request.machine, measured);
+    StoreCpuGemms(request.cache_path, machine, measured);
   } catch (const Error& error) {
     LogWarning("what was measured of the kernels is not remembered: " + std::string(error.what()));
   }

@@ -13,7 +13,8 @@ namespace trainwright {
 struct CpuGemmRequest {
   std::string kernels = "auto";  ///< of --kernels: "auto", "usual", or as ParseCpuGemms takes it
   bool measures = true;          ///< where not, auto is usual: no clock decides
-  CpuGemmMachine machine;
+  /// Asked where the cache is looked into alone: a machine with many processors takes milliseconds to answer.
+  std::function<CpuGemmMachine()> machine;
   std::string cache_path;  ///< empty: nothing is remembered
   std::function<CpuGemmRates()> measure = [] { return MeasureCpuGemms(); };
 };

@@ -94,9 +94,7 @@ size_t JsonUnigram::DecideStretch(std::string_view text, double* score, std::vec
       }
     };
     const char* const at = text.data() + begin;
-    const bool is_ascii = static_cast<uint8_t>(*at) < 0x80;
-    const size_t character_bytes =
-        is_ascii ? 1 : std::max<size_t>(DecodeUtf8(text.substr(begin)).size_bytes, 1);
+    const size_t character_bytes = std::max<size_t>(Utf8CharacterAt(text, begin).size_bytes, 1);
     bool known = false;
     trie_.VisitPrefixes(at, text_end, [&](size_t size, uint32_t id) {
       reach_by(size, id, scores_[id]);

@@ -1,7 +1,6 @@
 #include "lib/train/restarted_run.h"
 
 #include <string>
-#include <vector>
 
 #include "lib/base/error.h"
 #include "lib/base/log.h"
@@ -43,28 +42,17 @@ std::string RunToGoOnWith(const TrainSettings& settings, int64_t restarts) {
                                                  : settings.out;
 }
 
-/// Of the run's record; what is wrong with that is reported by those who continue the run.
-std::optional<CpuGemms> RecordedCpuGemms(const std::string& run) {
+}  // namespace
+
+std::optional<CpuGemms> KernelsToGoOnWith(const TrainSettings& settings, int64_t restarts) {
+  const std::string run = RunToGoOnWith(settings, restarts);
   if (run.empty()) return std::nullopt;
   try {
     const auto record = ReadRunRecord(run + "/" + kRunRecordFile);
     if (record) return record->choices.cpu_gemms.value_or(FormerCpuGemms());
-  } catch (const Error&) {
+  } catch (const Error&) {  // which those who continue the run report
   }
   return std::nullopt;
-}
-
-}  // namespace
-
-std::optional<CpuGemms> KernelsToGoOnWith(const TrainSettings& settings, int64_t restarts, World* world) {
-  if (!settings.resume && restarts == 0) return std::nullopt;
-  std::optional<CpuGemms> gemms;
-  if (world->is_writer()) gemms = RecordedCpuGemms(RunToGoOnWith(settings, restarts));
-  const std::vector<int64_t> agreed =
-      world->Agree({gemms ? 1 : 0, gemms ? static_cast<int64_t>(gemms->fp32) : 0,
-                    gemms ? static_cast<int64_t>(gemms->bf16) : 0});
-  if (agreed[0] == 0) return std::nullopt;
-  return CpuGemms{static_cast<CpuGemms::Fp32>(agreed[1]), static_cast<CpuGemms::Bf16>(agreed[2])};
 }
 
 int ThreadsToGoOnWith(const TrainSettings& settings, int64_t restarts, World* world) {

@@ -28,9 +28,7 @@ int ThreadsToGoOnWith(const TrainSettings& settings, int64_t restarts, World* wo
 
 /// The kernels of GEMMs on a CPU that such a run began with: those of its run.json, or of a run of before
 /// there was a choice the ones of then.
-/// \param world whose writer looks
 /// \returns nullopt where there are none to keep
-/// \throws as World::Agree
-std::optional<CpuGemms> KernelsToGoOnWith(const TrainSettings& settings, int64_t restarts, World* world);
+std::optional<CpuGemms> KernelsToGoOnWith(const TrainSettings& settings, int64_t restarts);
 
 }  // namespace trainwright

@@ -16,9 +16,7 @@ import statistics
 import subprocess
 import sys
 
-import protocol
-from machine import Machine
-from machine_rates import Rates, layers_of, operations_of, run
+from machine_rates import conditions, layers_of, operations_of, parse_options, run
 from train_side_by_side import LLAMA_CONFIG
 
 GOAL = 0.7
@@ -90,19 +88,10 @@ def least_of(reached, config, precision, quant, batch):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    for folder in ("--build", "--work", "--data"):
-        parser.add_argument(folder, type=lambda path: pathlib.Path(path).resolve(), required=True)
-    parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--cpus", default="")
-    parser.add_argument("--models", default=",".join(MODELS))
-    parser.add_argument("--precisions", default="fp32,bf16")
     parser.add_argument("--batches", default="1,8,32")
     parser.add_argument("--quants", default="none")
-    parser.add_argument("out")
-    options = parser.parse_args()
-    machine = Machine()
-    options.cpus = [int(cpu) for cpu in options.cpus.split(",")] if options.cpus else machine.choose(1)
-    told, reached, rows = machine.record(), Rates(options.build, options.work, options.cpus), []
+    options, told, reached = parse_options(parser, MODELS)
+    rows = []
     for name in options.models.split(","):
         checkpoint, config = checkpoint_of(options, name)
         for precision in options.precisions.split(","):
@@ -116,9 +105,7 @@ def main():
     pathlib.Path(f"{options.out}.json").write_text(json.dumps(
         {"machine": told, "threads": len(options.cpus), "memory_read_bytes_per_s": reached.read_bytes_per_s, "rows": rows}, indent=1) + "\n")
     lines = ["# Generation beside what it could take", "",
-             f"`scripts/compare/generate_ceiling.sh`: {protocol.machine_line(told)}, load {told['load']:.1f}; {len(options.cpus)} "
-             f"thread{'s' if len(options.cpus) > 1 else ''}, which read {1e-9 * reached.read_bytes_per_s:.1f} GB/s; {options.rounds} runs. "
-             + " ".join(__doc__.split("\n\n")[2].split()), "",
+             f"{conditions('generate_ceiling.sh', told, reached)}; {options.rounds} runs. " + " ".join(__doc__.split("\n\n")[2].split()), "",
              f"| model | precision | quant | batch | tokens/s | a step, ms | reading, ms | multiplying, ms | of the ceiling (goal {GOAL}) |",
              "|---|---|---|---:|---:|---:|---:|---:|---:|"]
     for row in rows:

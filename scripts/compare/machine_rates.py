@@ -1,7 +1,11 @@
 """What this machine reaches, for the comparisons with what it could: rates of GEMMs at given shapes, and of reading memory."""
 import json
+import pathlib
 import subprocess
 import sys
+
+import protocol
+from machine import Machine
 
 
 def run(command, cpus):
@@ -10,6 +14,28 @@ def run(command, cpus):
     if done.returncode != 0:
         sys.exit(f"{' '.join(command)} failed:\n{done.stderr[-3000:]}")
     return done.stdout
+
+
+def parse_options(parser, models):
+    """The options that the comparisons with what a machine could share: (options, the machine's record, its Rates)."""
+    for folder in ("--build", "--work", "--data"):
+        parser.add_argument(folder, type=lambda path: pathlib.Path(path).resolve(), required=True)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--cpus", default="")
+    parser.add_argument("--models", default=",".join(models))
+    parser.add_argument("--precisions", default="fp32,bf16")
+    parser.add_argument("out")
+    options = parser.parse_args()
+    machine = Machine()
+    options.cpus = [int(cpu) for cpu in options.cpus.split(",")] if options.cpus else machine.choose(1)
+    return options, machine.record(), Rates(options.build, options.work, options.cpus)
+
+
+def conditions(script, told, reached):
+    """Under which it was measured, for a page."""
+    threads = len(reached.cpus)
+    return (f"`scripts/compare/{script}`: {protocol.machine_line(told)}, load {told['load']:.1f}; {threads} "
+            f"thread{'s' if threads > 1 else ''}, which read {1e-9 * reached.read_bytes_per_s:.1f} GB/s")
 
 
 class Rates:

@@ -14,9 +14,7 @@ import pathlib
 import subprocess
 import sys
 
-import protocol
-from machine import Machine
-from machine_rates import Rates, layers_of, operations_of, run
+from machine_rates import conditions, layers_of, operations_of, parse_options, run
 from train_side_by_side import LLAMA_CONFIG
 
 GOAL_GEMM, GOAL_STEP = 0.9, 0.85
@@ -168,19 +166,8 @@ class Table:
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    for folder in ("--build", "--work", "--data"):
-        parser.add_argument(folder, type=lambda path: pathlib.Path(path).resolve(), required=True)
-    parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--cpus", default="")
-    parser.add_argument("--models", default=",".join(MODELS))
-    parser.add_argument("--precisions", default="fp32,bf16")
     parser.add_argument("--steps", type=int, default=3)
-    parser.add_argument("out")
-    options = parser.parse_args()
-    machine = Machine()
-    options.cpus = [int(cpu) for cpu in options.cpus.split(",")] if options.cpus else machine.choose(1)
-    told = machine.record()
-    reached = Rates(options.build, options.work, options.cpus)
+    options, told, reached = parse_options(parser, MODELS)
     tables = []
     for name in options.models.split(","):
         for precision in options.precisions.split(","):
@@ -190,8 +177,7 @@ def main():
         {"machine": told, "threads": len(options.cpus), "memory_read_bytes_per_s": reached.read_bytes_per_s,
          "tables": [table.encoded() for table in tables]}, indent=1) + "\n")
     head = [f"# Parts of a step beside what they could take", "",
-            f"`scripts/compare/step_parts.sh`: {protocol.machine_line(told)}, load {told['load']:.1f}; {len(options.cpus)} "
-            f"thread{'s' if len(options.cpus) > 1 else ''}, which read {1e-9 * reached.read_bytes_per_s:.1f} GB/s. {__doc__.split(chr(10) * 2)[2]}",
+            f"{conditions('step_parts.sh', told, reached)}. {' '.join(__doc__.split(chr(10) * 2)[2].split())}",
             "", "| model | precision | ms a step | least / time |", "|---|---|---:|---:|"]
     head += [f"| {one.name} | {one.precision} | {1e3 * one.step_s:.1f} | {one.share:.2f} |" for one in tables] + [""]
     pathlib.Path(f"{options.out}.md").write_text("\n".join(head + [line for table in tables for line in table.lines()]))

@@ -60,15 +60,19 @@ TEST(MeasureCpuGemmsTest, MeasuresWhatTheProcessorHas) {
 
 class CpuGemmChoiceTest : public testing::Test {
  protected:
+  static CpuGemmMachine Machine() {
+    return {.cpu = "a processor", .capability = "AVX9", .threads = 2, .build = "1", .torch = "2"};
+  }
   /// On a machine that was measured to have other kernels fastest than the usual.
   CpuGemmRequest Request(const std::string& kernels = "auto") {
     return {.kernels = kernels,
-            .machine = {.cpu = "a processor", .capability = "AVX9", .threads = 2, .build = "1", .torch = "2"},
+            .machine = [] { return Machine(); },
             .cache_path = path_,
-            .measure = [this] {
-              ++measured_;
-              return Rates(1, 10, 1, 1);
-            }};
+            .measure =
+                [this] {
+                  ++measured_;
+                  return Rates(1, 10, 1, 1);
+                }};
   }
   /// Of a processor with a choice; else every choice is the usual one.
   static bool HasChoice() { return WhyNotCpuGemms({.fp32 = Fp32::kBlocks}).empty(); }
@@ -93,8 +97,10 @@ TEST_F(CpuGemmChoiceTest, AnotherProcessorBuildTorchOrNumberOfThreadsIsAnotherMa
   if (!HasChoice()) GTEST_SKIP() << "no AVX-512";
   ChooseCpuGemms(Request());
   const auto with = [&](auto change) {
+    CpuGemmMachine machine = Machine();
+    change(&machine);
     CpuGemmRequest request = Request();
-    change(&request.machine);
+    request.machine = [&] { return machine; };
     ChooseCpuGemms(request);
   };
   with([](CpuGemmMachine* machine) { machine->cpu = "another"; });

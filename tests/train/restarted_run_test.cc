@@ -86,21 +86,21 @@ TEST_F(RestartedRunTest, AnExactRunKeepsItsThreadsUnlessOthersAreGiven) {
 TEST_F(RestartedRunTest, ARunKeepsItsKernels) {
   TrainSettings settings = First();
   settings.resume = true;
-  EXPECT_EQ(KernelsToGoOnWith(settings, 0, Solo()), std::nullopt) << "no record";
+  EXPECT_EQ(KernelsToGoOnWith(settings, 0), std::nullopt) << "no record";
   const CpuGemms kept = {CpuGemms::Fp32::kLibrary, CpuGemms::Bf16::kEmulated};
   const auto record = [&](DeviceChoices choices) {
     WriteRunRecord(folder_.path("run.json"),
                    {.model = nlohmann::ordered_json::object(), .choices = std::move(choices)});
   };
   record({.cpu_gemms = kept});
-  EXPECT_EQ(KernelsToGoOnWith(settings, 0, Solo()), kept);
+  EXPECT_EQ(KernelsToGoOnWith(settings, 0), kept);
   settings.resume = false;
-  EXPECT_EQ(KernelsToGoOnWith(settings, 0, Solo()), std::nullopt) << "a first start";
-  EXPECT_EQ(KernelsToGoOnWith(settings, 1, Solo()), kept);
+  EXPECT_EQ(KernelsToGoOnWith(settings, 0), std::nullopt) << "a first start";
+  EXPECT_EQ(KernelsToGoOnWith(settings, 1), kept);
   record({});
-  EXPECT_EQ(KernelsToGoOnWith(settings, 1, Solo()), FormerCpuGemms()) << "of before there was a choice";
+  EXPECT_EQ(KernelsToGoOnWith(settings, 1), FormerCpuGemms()) << "of before there was a choice";
   settings.out.clear();
-  EXPECT_EQ(KernelsToGoOnWith(settings, 1, Solo()), std::nullopt) << "no folder";
+  EXPECT_EQ(KernelsToGoOnWith(settings, 1), std::nullopt) << "no folder";
 }
 
 /// A rank that starts late may find the run that rank 0 has begun meanwhile.
