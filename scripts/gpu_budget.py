@@ -128,13 +128,13 @@ def activation(model):
 
 def attention(model):
     """2 products forward, 5 backward, of half the square. Today rotary positions are turned in place in the forward pass, and
-    what the libraries return, the output and the gradients, is copied to where the next product reads it: gradients all at
-    once, and turned back on the way."""
+    the gradients that the libraries return are copied to where the next product reads them, all at once and turned back on
+    the way; the output is taken as it is returned."""
     rows = model.layers * model.tokens
     qkv = model.width + 2 * model.kv
     moved = rows * BF16 * (3 * qkv + 5 * model.width)
     turned = rows * BF16 * 2 * (model.width + model.kv) if model.gated else 0
-    copied = rows * BF16 * 2 * (model.width + qkv)
+    copied = rows * BF16 * 2 * qkv
     return Part("attention", 3.5 * 2 * model.sequence * model.width * rows, moved, moved + turned + copied)
 
 

@@ -60,8 +60,10 @@ void WriteReport(const BenchOptions& options, const BenchResult& result) {
 
 void CheckClaimOptions(const BenchOptions& options) {
   if (options.claims.empty()) {
-    if (options.claims_size == ClaimScale::kSmall) return;
-    throw Error(ErrorCode::kUsage, "--claims-size", "is of --claims, and that is not given");
+    const bool sized = options.claims_size != ClaimScale::kSmall;
+    if (!sized && options.claims_only.empty()) return;
+    throw Error(ErrorCode::kUsage, sized ? "--claims-size" : "--claims-only",
+                "is of --claims, and that is not given");
   }
   const std::pair<const char*, bool> others[] = {{"--before", !options.before.empty()},
                                                  {"--after", !options.after.empty()},
@@ -75,8 +77,11 @@ void CheckClaimOptions(const BenchOptions& options) {
 int Run(const BenchOptions& options, ToolRun* run) {
   CheckClaimOptions(options);
   if (!options.claims.empty()) {
-    const ClaimsResult claims =
-        CheckClaims(options.claims, options.claims_size, options.budget_s / 3, run->common.progress);
+    const ClaimsResult claims = CheckClaims({.system = options.claims,
+                                             .only = options.claims_only,
+                                             .scale = options.claims_size,
+                                             .budget_s = options.budget_s / 3},
+                                            run->common.progress);
     run->summary.update(claims.json);
     // A signal leaves what was measured to be told.
     WriteAll(STDOUT_FILENO, "standard output",

@@ -46,6 +46,10 @@ void DefineCommandOptions(CLI::App& app, BenchOptions* options) {
       ->check(CLI::IsMember({"grit", "refocused", "rft", "lora", "ten"}))
       ->type_name("SYSTEM")
       ->group(group);
+  app.add_option("--claims-only", options->claims_only,
+                 "Of --claims only those with this in their text, and no other tables.")
+      ->type_name("TEXT")
+      ->group(group);
   AddChoice(
       app, "--claims-size", &options->claims_size,
       {{"small", ClaimScale::kSmall}, {"guide", ClaimScale::kGuide}},

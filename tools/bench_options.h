@@ -16,6 +16,7 @@ struct BenchOptions {
   std::string stages;
   std::string ablate;  ///< empty: none
   std::string claims;  ///< empty: none
+  std::string claims_only;
   ClaimScale claims_size = ClaimScale::kSmall;
   std::string by = "wall_s";
   std::vector<std::string> metrics;

@@ -4,11 +4,14 @@
 #include <cctype>
 #include <functional>
 #include <sstream>
+#include <string_view>
+#include <utility>
 
 #include "lib/base/error.h"
 #include "lib/base/host.h"
 #include "lib/base/signals.h"
 #include "lib/base/units.h"
+#include "lib/bench/claim_runs.h"
 #include "lib/bench/comparison.h"
 #include "lib/bench/guide_models.h"
 #include "lib/bench/measurement.h"
@@ -62,24 +65,32 @@ MeasurementOptions OptionsAt(ClaimScale scale) {
   return options;
 }
 
-Answer MeasureClaim(const Claim& claim, const ClaimsWorkplace& workplace, ClaimScale scale, double budget_s,
-                    const std::string& metric, int processors) {
+/// \param metrics that decide the claims about these commands
+Measurement RunCommands(const Claim& claim, const std::vector<std::string>& metrics,
+                        const ClaimsWorkplace& workplace, ClaimScale scale, double budget_s) {
   MeasurementOptions options = OptionsAt(scale);
   options.budget_s = budget_s;
-  const bool whole_run = metric == kWholeRunMetric;
   options.metrics = {.names = MetricsOfFigures(),
                      .file = "{dir}/run/metrics.jsonl",
                      .skip = kWarmingSteps,
                      .may_lack = true};
-  if (metric != kMemoryMetric && !whole_run) options.metrics.names.push_back(metric);
-  const std::string decisive = whole_run ? "wall_s" : metric;
+  for (const std::string& metric : metrics) {
+    if (metric != kMemoryMetric && metric != kWholeRunMetric) options.metrics.names.push_back(metric);
+  }
   std::vector<Variant> variants;
-  if (!claim.absolute)
+  if (!claim.absolute) {
     variants.push_back({"before", workplace.Train(claim.before, claim.data, claim.guide), ""});
+  }
   variants.push_back({"after", workplace.Train(claim.after, claim.data, claim.guide), ""});
-  const Measurement measurement = Measure(variants, options, [](const Measurement&) { return false; });
+  return Measure(variants, options, [](const Measurement&) { return false; });
+}
+
+Answer Judge(const Claim& claim, const std::string& metric, const Measurement& measurement, int processors) {
+  const bool whole_run = metric == kWholeRunMetric;
+  const std::string decisive = whole_run ? "wall_s" : metric;
   Answer answer;
-  for (size_t variant = 0; variant < variants.size(); ++variant) {
+  const size_t variants = claim.absolute ? 1 : 2;
+  for (size_t variant = 0; variant < variants; ++variant) {
     answer.figures.push_back(FiguresOf(measurement, variant, processors));
   }
   if (claim.absolute) {
@@ -107,8 +118,8 @@ Answer MeasureClaim(const Claim& claim, const ClaimsWorkplace& workplace, ClaimS
   return answer;
 }
 
-Answer AnswerTo(const Claim& claim, const ClaimsWorkplace& workplace, ClaimScale scale, double budget_s,
-                bool gpu, int processors) {
+Answer AnswerTo(const Claim& claim, const ClaimsWorkplace& workplace, ClaimRuns& runs, bool gpu,
+                int processors) {
   Answer answer;
   if (const Unmeasured why = WhyUnmeasured(claim, workplace.help(), gpu); !why.verdict.empty()) {
     answer.verdict = why.verdict;
@@ -122,7 +133,7 @@ Answer AnswerTo(const Claim& claim, const ClaimsWorkplace& workplace, ClaimScale
     return answer;
   }
   try {
-    return MeasureClaim(claim, workplace, scale, budget_s, DecisiveMetric(claim, gpu), processors);
+    return Judge(claim, DecisiveMetric(claim, gpu), runs.Of(claim), processors);
   } catch (const Error& error) {
     ThrowIfStopped();
     answer.verdict = kNotMet;
@@ -232,6 +243,22 @@ SystemClaims ClaimsOfSystem(const std::string& system) {
   return {};
 }
 
+/// The claims whose text holds `only`, and nothing else of the system.
+/// \throws Error{kUsage} where there are none
+SystemClaims Selected(SystemClaims all, const std::string& only) {
+  TRAINWRIGHT_CHECK(!all.claims.empty());
+  if (only.empty()) return all;
+  std::string texts;
+  SystemClaims selected;
+  for (const Claim& claim : all.claims) {
+    texts += (texts.empty() ? "" : "; ") + std::string(claim.text);
+    if (std::string_view(claim.text).find(only) != std::string_view::npos) selected.claims.push_back(claim);
+  }
+  if (!selected.claims.empty()) return selected;
+  throw Error(ErrorCode::kUsage, "--claims-only " + only, "no claim has that in its text", "",
+              "the claims are: " + texts);
+}
+
 std::string ClaimedText(const Claim& claim) {
   const std::string number = claim.absolute ? FormatCount(claim.ratio) : FormatFixed(claim.ratio, 2) + "x";
   return (HigherIsBetter(claim.metric) ? ">= " : "<= ") + number;
@@ -276,15 +303,14 @@ std::string DecisiveMetric(const Claim& claim, bool gpu) {
   return gpu && claim.metric == std::string(kMemoryMetric) ? "final:max_device_memory_bytes" : claim.metric;
 }
 
-ClaimsResult CheckClaims(const std::string& system, ClaimScale scale, double budget_s,
-                         ProgressMode progress_mode) {
-  if (scale == ClaimScale::kGuide && !NamesSizes(system)) {
-    throw Error(ErrorCode::kUsage, "--claims-size guide", "the guide of " + system + " names no sizes", "",
-                "refocused and rft do");
+ClaimsResult CheckClaims(const ClaimsRequest& request, ProgressMode progress_mode) {
+  const ClaimScale scale = request.scale;
+  if (scale == ClaimScale::kGuide && !NamesSizes(request.system)) {
+    throw Error(ErrorCode::kUsage, "--claims-size guide",
+                "the guide of " + request.system + " names no sizes", "", "refocused and rft do");
   }
-  const SystemClaims of_system = ClaimsOfSystem(system);
+  const SystemClaims of_system = Selected(ClaimsOfSystem(request.system), request.only);
   const std::vector<Claim>& claims = of_system.claims;
-  TRAINWRIGHT_CHECK(!claims.empty());
   const HostFacts host = ReadHostFacts();
   const bool gpu = HasGpu();
   const std::string hardware =
@@ -296,6 +322,11 @@ ClaimsResult CheckClaims(const std::string& system, ClaimScale scale, double bud
   };
   const bool contrastive = reads(ClaimData::kContrastive), long_document = reads(ClaimData::kLong);
   const ClaimsWorkplace workplace(contrastive, long_document, scale);
+  std::vector<std::pair<Claim, std::string>> with_metrics;
+  for (const Claim& claim : claims) with_metrics.emplace_back(claim, DecisiveMetric(claim, gpu));
+  ClaimRuns runs(with_metrics, [&](const Claim& claim, const std::vector<std::string>& metrics) {
+    return RunCommands(claim, metrics, workplace, scale, request.budget_s);
+  });
   Progress progress(progress_mode, "claims", claims.size(), "claims", /*plain_lines=*/true);
   const std::string column = std::to_string(host.processors) + (gpu ? " CPUs, GPU" : " CPUs");
   Table table({"claim", "claimed", "measured", "95 % interval", "hardware", "verdict", ""});
@@ -304,7 +335,7 @@ ClaimsResult CheckClaims(const std::string& system, ClaimScale scale, double bud
   nlohmann::ordered_json rows = nlohmann::ordered_json::array(), variant_rows = rows;
   std::vector<std::string> verdicts;
   const auto measure = [&](const Claim& claim) {
-    const Answer answer = AnswerTo(claim, workplace, scale, budget_s, gpu, std::max(1, host.processors));
+    const Answer answer = AnswerTo(claim, workplace, runs, gpu, std::max(1, host.processors));
     AddVariants(claim, answer, &variants, &variant_rows);
     table.AddRow({claim.text, ClaimedText(claim), answer.measured, answer.interval, column, answer.verdict,
                   answer.note});
@@ -326,15 +357,15 @@ ClaimsResult CheckClaims(const std::string& system, ClaimScale scale, double bud
       measure(claims[i]);
     }
   });
-  result.json = {{"schema", "trainwright.claims/1"}, {"system", system}, {"hardware", hardware},
-                 {"load_1min", host.load_1min},      {"claims", rows},   {"variants", variant_rows}};
+  result.json = {{"schema", "trainwright.claims/1"}, {"system", request.system}, {"hardware", hardware},
+                 {"load_1min", host.load_1min},      {"claims", rows},           {"variants", variant_rows}};
   result.text = hardware + "; " + DescribeRuns(contrastive, long_document, scale) + "\n\n" + table.ToString();
   if (!variant_rows.empty()) result.text += "\n" + variants.ToString();
   result.exit_status = StatusOfClaims(verdicts);
   if (result.stopped == nullptr) {
     result.stopped = UntilStopped([&] {
       if (!of_system.suite.empty()) RunSuite(of_system.suite, workplace, scale, &result);
-      if (of_system.add_tables != nullptr) of_system.add_tables(workplace, budget_s, &result);
+      if (of_system.add_tables != nullptr) of_system.add_tables(workplace, request.budget_s, &result);
     });
   }
   if (result.stopped != nullptr) result.json["stopped"] = true;

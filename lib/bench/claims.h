@@ -75,11 +75,19 @@ bool NamesSizes(const std::string& system);
 /// The metric that decides a claim: peak memory is the device's where there is a GPU.
 std::string DecisiveMetric(const Claim& claim, bool gpu);
 
+/// What of a system's claims is measured, and how.
+struct ClaimsRequest {
+  std::string system;
+  std::string
+      only;  ///< what the text of a claim must hold to be measured; "": all, and what else the guide has
+  ClaimScale scale = ClaimScale::kSmall;  ///< kGuide: the claims with sizes of their own at these
+  double budget_s = 20;  ///< of measuring for each pair of commands, but three rounds are run
+};
+
 /// Measures with the `train`, `pretokenize` and `pack` that lie beside this program, or else in PATH; some
-/// seconds to half a minute a claim.
-/// \param budget_s of measuring for each claim, but at least three rounds are run
-/// \param scale kGuide: the claims with sizes of their own at these; minutes a claim on a CPU
-/// \throws Error{kBadInput} when these do not run; Error{kUsage} for kGuide of a system that names no sizes
-ClaimsResult CheckClaims(const std::string& system, ClaimScale scale, double budget_s, ProgressMode progress);
+/// seconds to half a minute a claim, and minutes at the sizes of a guide without a GPU.
+/// \throws Error{kBadInput} when these do not run; Error{kUsage} for kGuide of a system that names no sizes,
+///     and for `only` that no claim holds
+ClaimsResult CheckClaims(const ClaimsRequest& request, ProgressMode progress);
 
 }  // namespace trainwright

@@ -163,7 +163,8 @@ class Body {
 
   /// What it holds besides its parameters, grown to the largest micro-batch so far.
   virtual int64_t activation_bytes() const = 0;
-  /// The same with tables that passes read and that grow: memory is where it was while this is what it was.
+  /// The same with tables that passes read and that grow, but without what a pass's operators make: memory of
+  /// before a pass is where it was while this is what it was.
   virtual int64_t pass_memory_bytes() const { return activation_bytes(); }
   /// Gives that back; the next pass takes what it needs.
   virtual void ReleaseActivations() = 0;

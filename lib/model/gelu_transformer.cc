@@ -86,6 +86,7 @@ class GeluTransformer::Pass final : public LayerPass {
                  model_.WeightsOf(layer.attention_norm), epsilon_, views.input_nd, normed_nd,
                  input_statistics);
     ForwardAttention(index, normed_nd, views);
+    HandOver(views, kept);
     at::Tensor attended = parallel_ ? forward_.parallel_update_nd : forward_.update_nd;
     if (parallel_) {
       layer.attention_out.Forward(views.attention, attended);
@@ -128,6 +129,7 @@ class GeluTransformer::Pass final : public LayerPass {
     if (!keeps_attention) {
       NormAgain(views.input_nd, views.input_statistics_sn, layer.attention_norm);
       ForwardAttention(index, backward_.normed_nd, views);
+      HandOver(views, kept);
     }
     if (keeps_attention || parallel_) {
       NormAgain(parallel_ ? views.input_nd : views.middle_nd, views.middle_statistics_sn, layer.mlp_norm);

@@ -53,7 +53,7 @@ LayerStack::LayerStack(const ModelConfig& config, const Numerics& numerics, at::
       device_(device),
       tuning_(tuning),
       kept_tensors_(std::move(kept)),
-      saved_(static_cast<size_t>(config.num_layers), std::vector<Buffer>(kept_tensors_.size())) {}
+      saved_(static_cast<size_t>(config.num_layers), std::vector<Saved>(kept_tensors_.size())) {}
 
 void LayerStack::AddHead(const std::string& name, size_t embeddings) {
   if (config_.tie_embeddings) {
@@ -189,22 +189,47 @@ bool LayerStack::Keeps(Stays stays, size_t layer) const {
   return StaysOfAll(stays) || layer + 1 == saved_.size();
 }
 
-LayerViews LayerStack::ViewsOf(size_t layer, const SpanTable& spans, Keep keep) {
+LayerStack::Saved& LayerStack::SavedOf(size_t layer, size_t tensor) {
+  const bool stays = StaysOfAll(kept_tensors_[tensor].stays);
+  return saved_[!stays ? 0 : offload_ != nullptr ? LaneOf(layer) : layer][tensor];
+}
+
+LayerViews LayerStack::ViewsOf(size_t layer, const SpanTable& spans, Keep keep, bool backward) {
   LayerViews views;
   for (size_t i = 0; i < kept_tensors_.size(); ++i) {
     const KeptTensor& kept = kept_tensors_[i];
-    const bool stays = StaysOfAll(kept.stays);
-    if (kept.in_parts && (!stays || keep == Keep::kNothing)) {
+    if (kept.in_parts && (!StaysOfAll(kept.stays) || keep == Keep::kNothing)) {
       views.emplace_back();
       continue;
     }
-    Buffer& buffer = saved_[!stays ? 0 : offload_ != nullptr ? LaneOf(layer) : layer][i];
+    if (IsOfOperator(i)) {
+      views.push_back(backward && Keeps(kept.stays, layer) ? SavedOf(layer, i).of_operator : at::Tensor());
+      continue;
+    }
+    Buffer& buffer = SavedOf(layer, i).buffer;
     const int64_t rows = kept.chunk > 0 ? CountScanChunks(spans, kept.chunk) : spans.starts.back();
     const std::vector<int64_t> shape =
         kept.tokens_last ? std::vector<int64_t>{kept.width, rows} : std::vector<int64_t>{rows, kept.width};
     views.push_back(buffer.Get(shape, kept.dtype, device_));
   }
   return views;
+}
+
+void LayerStack::TakeFromOperators(size_t layer, const LayerViews& views) {
+  for (size_t i = 0; i < kept_tensors_.size(); ++i) {
+    if (IsOfOperator(i)) SavedOf(layer, i).of_operator = views[i];
+  }
+  int64_t bytes = 0;
+  for (const std::vector<Saved>& of_layer : saved_) {
+    for (const Saved& saved : of_layer) {
+      if (saved.of_operator.defined()) bytes += static_cast<int64_t>(saved.of_operator.nbytes());
+    }
+  }
+  most_operator_bytes_ = std::max(most_operator_bytes_, bytes);
+}
+
+void LayerStack::ReturnToOperators(size_t layer) {
+  for (size_t i = 0; i < kept_tensors_.size(); ++i) SavedOf(layer, i).of_operator.reset();
 }
 
 std::vector<at::Tensor> LayerStack::WhatStays(const LayerViews& views) const {
@@ -229,7 +254,8 @@ void LayerStack::PutAway(size_t layer, const LayerViews& views) {
 
 void LayerStack::StartBringingBack(size_t layer, const SpanTable& spans) {
   if (!IsOffloaded(layer) || layer + 1 < lowest_part_) return;
-  offload_->Pop(WhatStays(ViewsOf(layer, spans, Keep::kForBackward)), static_cast<int64_t>(LaneOf(layer)));
+  offload_->Pop(WhatStays(ViewsOf(layer, spans, Keep::kForBackward, /*backward=*/true)),
+                static_cast<int64_t>(LaneOf(layer)));
 }
 
 void LayerStack::Check(const BodyInput& input) const {
@@ -257,13 +283,18 @@ void LayerStack::Backward(const BodyInput& input, const at::Tensor& d_hidden_nd)
 at::Tensor LayerStack::RunForward(LayerPass& pass, const SpanTable& spans, Keep keep) {
   kept_.reset();
   if (offload_ != nullptr) offload_->Clear();  // what a pass left that did not come to its end
+  if (keep == Keep::kForBackward) {
+    for (size_t i = 0; i < saved_.size(); ++i) ReturnToOperators(i);  // of a pass that none went back through
+  }
   Residual residual{.stream_nd = ViewsOf(0, spans, keep)[0]};
   pass.Embed(residual.stream_nd);
   for (size_t i = 0; i < saved_.size(); ++i) {
     if (offload_ != nullptr && keep == Keep::kForBackward) offload_->Await(static_cast<int64_t>(LaneOf(i)));
     LayerViews views = ViewsOf(keep == Keep::kForBackward ? i : 0, spans, keep);
     pass.Forward(i, views, residual);
-    if (keep == Keep::kForBackward) PutAway(i, views);
+    if (keep == Keep::kNothing) continue;
+    TakeFromOperators(i, views);
+    PutAway(i, views);
   }
   return pass.Finish(residual);
 }
@@ -280,10 +311,11 @@ void LayerStack::RunBackward(LayerPass& pass, const SpanTable& spans, const at::
       if (i + 1 >= lanes) StartBringingBack(i + 1 - lanes, spans);
       offload_->Await(static_cast<int64_t>(LaneOf(i)));
     }
-    LayerViews views = ViewsOf(i, spans, Keep::kForBackward);
+    LayerViews views = ViewsOf(i, spans, Keep::kForBackward, /*backward=*/true);
     pass.ForwardAgain(i, views);
     // Which of a layer's parameters are frozen by their names the layers do not ask: its whole pass is run.
     pass.Backward(i, views, /*below=*/lowest_part_ < part || !tuning_.rules.freeze.empty());
+    ReturnToOperators(i);
     PartDone(part);
   }
   if (lowest_part_ > 0) return;
@@ -299,16 +331,21 @@ void LayerStack::PartDone(size_t part) const {
 }
 
 int64_t LayerStack::activation_bytes() const {
-  int64_t bytes = parameters_.scratch_bytes();
-  for (const std::vector<Buffer>& buffers : saved_) {
-    for (const Buffer& buffer : buffers) bytes += buffer.bytes();
+  int64_t bytes = parameters_.scratch_bytes() + most_operator_bytes_;
+  for (const std::vector<Saved>& of_layer : saved_) {
+    for (const Saved& saved : of_layer) bytes += saved.buffer.bytes();
   }
   return bytes + (parameters_.adapters() != nullptr ? parameters_.adapters()->workspace_bytes() : 0);
 }
 
+int64_t LayerStack::pass_memory_bytes() const {
+  return activation_bytes() - most_operator_bytes_;
+}
+
 void LayerStack::ReleaseActivations() {
   kept_.reset();
-  for (std::vector<Buffer>& buffers : saved_) buffers.assign(buffers.size(), Buffer());
+  most_operator_bytes_ = 0;
+  for (std::vector<Saved>& of_layer : saved_) of_layer.assign(of_layer.size(), Saved());
 }
 
 }  // namespace trainwright

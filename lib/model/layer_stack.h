@@ -37,6 +37,10 @@ struct KeptTensor {
   /// Where it does not stay it is not there at all, an undefined view: the family computes it in parts, or in
   /// memory of its own.
   bool in_parts = false;
+  /// Made by an operator that the family calls, not written to memory of the stack's: undefined in the views
+  /// of a forward pass until that has put it there, and let go after the layer's backward pass. With offload,
+  /// whose lanes are memory of the stack's, as the others.
+  bool of_operator = false;
 };
 
 /// What a layer keeps, in the order of the family's KeptTensors.
@@ -55,6 +59,7 @@ class LayerPass {
   virtual ~LayerPass() = default;
   /// Writes the embeddings of the tokens to `stream_nd`.
   virtual void Embed(at::Tensor& stream_nd) = 0;
+  /// \param views those of operators are undefined, and set here
   virtual void Forward(size_t layer, LayerViews& views, Residual& residual) = 0;
   /// The last norm; keeps by itself what its backward needs.
   /// \returns the normalised output, storage type [N, D]
@@ -62,7 +67,7 @@ class LayerPass {
 
   /// The backward of Finish.
   virtual void BeginBackward(const at::Tensor& d_hidden_nd) = 0;
-  /// Writes again those views that do not stay.
+  /// Writes again those views that do not stay; sets those of operators among them.
   virtual void ForwardAgain(size_t layer, LayerViews& views) = 0;
   /// \param below whether anything below the layer is trained; else no gradient is wanted there
   virtual void Backward(size_t layer, LayerViews& views, bool below) = 0;
@@ -82,6 +87,7 @@ class LayerStack : public Body {
   void Check(const BodyInput& input) const final;
   bool tells_gradients_done() const final { return on_segment_done_ != nullptr; }
   int64_t activation_bytes() const override;
+  int64_t pass_memory_bytes() const override;
   void ReleaseActivations() override;
   /// \throws Error{kUsage} on kLeast of layers that keep nothing more with it
   void set_activation_checkpointing(ActivationCheckpointing kind) final;
@@ -132,6 +138,12 @@ class LayerStack : public Body {
     DeviceInput input;
   };
 
+  /// What a layer keeps of a tensor: memory of the stack's, or what an operator made.
+  struct Saved {
+    Buffer buffer;
+    at::Tensor of_operator;
+  };
+
   /// Has the modules trained whole that adapters are stored with.
   /// \returns whether the head is one of them
   /// \throws Error{kUsage}
@@ -140,10 +152,18 @@ class LayerStack : public Body {
   void AddEmbeddingPart(const EmbeddingTuning& tuning);
   /// Says which parameters the GEMMs alone read: matrices of layers, adapters, a head of its own.
   void MarkProducts();
+  /// Where a layer keeps a tensor.
+  Saved& SavedOf(size_t layer, size_t tensor);
   /// With recomputation layers share the buffers of what does not stay; with offload they take turns with
   /// those of as many layers as the stack has lanes.
   /// \param keep whether a backward pass follows
-  LayerViews ViewsOf(size_t layer, const SpanTable& spans, Keep keep);
+  /// \param backward whether the layer's forward pass is over
+  LayerViews ViewsOf(size_t layer, const SpanTable& spans, Keep keep, bool backward = false);
+  bool IsOfOperator(size_t tensor) const { return kept_tensors_[tensor].of_operator && offload_ == nullptr; }
+  /// Takes what operators made in the forward pass of a layer, for the backward pass.
+  void TakeFromOperators(size_t layer, const LayerViews& views);
+  /// Lets it go.
+  void ReturnToOperators(size_t layer);
   /// Whether each layer has its own; the last one's stays in any case.
   bool StaysOfAll(Stays stays) const;
   /// What of a layer's views is there until the backward pass.
@@ -169,7 +189,8 @@ class LayerStack : public Body {
   size_t head_ = 0;
   std::optional<size_t> projection_;
   std::vector<KeptTensor> kept_tensors_;
-  std::vector<std::vector<Buffer>> saved_;  ///< of a layer and a kept tensor
+  std::vector<std::vector<Saved>> saved_;  ///< of a layer and a kept tensor
+  int64_t most_operator_bytes_ = 0;        ///< what was kept of operators at a time
   std::optional<Kept> kept_;
   ActivationCheckpointing checkpointing_ = ActivationCheckpointing::kNo;
   OffloadStack* offload_ = nullptr;

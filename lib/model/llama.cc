@@ -119,6 +119,7 @@ class Llama::Pass final : public LayerPass {
     AddRmsNorm(numerics_, residual.stream_nd, residual.update_nd, model_.Value(layer.attention_norm),
                model_.config().rms_norm_eps, views.input_nd, forward_.normed_nd, input_rstd);
     ForwardAttention(index, forward_.normed_nd, views, forward_.update_nd);
+    HandOver(views, kept);
     layer.gate_up.Forward(forward_.normed_nd, views.mlp_nf);
     at::Tensor& activation_nf = views.activation_nf.defined() ? views.activation_nf : forward_.activation_nf;
     Swiglu(numerics_, views.mlp_nf, activation_nf);
@@ -150,6 +151,7 @@ class Llama::Pass final : public LayerPass {
     } else {
       NormAgain(views.input_nd, views.input_statistics_sn, layer.attention_norm);
       ForwardAttention(index, backward_.normed_nd, views, backward_.d_normed_nd);
+      HandOver(views, kept);
     }
     layer.gate_up.Forward(backward_.normed_nd, views.mlp_nf);
   }

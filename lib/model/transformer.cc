@@ -10,22 +10,28 @@ namespace trainwright {
 
 Transformer::Transformer(const ModelConfig& config, const Numerics& numerics, at::Device device,
                          const Sizes& sizes, const FineTuning& tuning)
-    : LayerStack(config, numerics, device, KeptTensors(config, numerics, sizes), tuning), sizes_(sizes) {
+    : LayerStack(config, numerics, device, KeptTensors(config, numerics, device, sizes), tuning),
+      sizes_(sizes) {
   ResolveAttentionBackend(numerics.attention, config.head_dim, numerics.storage, device);  // refuses early
 }
 
 std::vector<KeptTensor> Transformer::KeptTensors(const ModelConfig& config, const Numerics& numerics,
-                                                 const Sizes& sizes) {
+                                                 at::Device device, const Sizes& sizes) {
   const int64_t queries = config.num_heads * config.head_dim, keys = config.num_kv_heads * config.head_dim;
   const KeptTensor statistics{.width = sizes.norm_statistics, .tokens_last = true};
+  // Torch's kernels for GPUs return them; those of a CPU write them.
+  const bool of_operator = !device.is_cpu() && !device.is_meta();
   // In the order of Views.
   std::vector<KeptTensor> kept = {
       {.width = config.hidden_size, .dtype = numerics.residual_storage()},
       statistics,
       statistics,
       {.stays = Stays::kUnlessFull, .width = queries + 2 * keys, .dtype = numerics.storage},
-      {.stays = Stays::kUnlessFull, .width = queries, .dtype = numerics.storage},
-      {.stays = Stays::kUnlessFull, .width = config.num_heads, .tokens_last = true},
+      {.stays = Stays::kUnlessFull, .width = queries, .dtype = numerics.storage, .of_operator = of_operator},
+      {.stays = Stays::kUnlessFull,
+       .width = config.num_heads,
+       .tokens_last = true,
+       .of_operator = of_operator},
       {.stays = Stays::kUnlessSelectiveOrFull, .width = sizes.mlp_inner, .dtype = numerics.storage},
       {.stays = Stays::kIfLeast,
        .width = config.intermediate_size,
@@ -42,6 +48,11 @@ Transformer::Views Transformer::Named(const LayerViews& views) {
   return {views[0], views[1], views[2],
           views[3], views[4], views[5],
           views[6], views[7], views.size() > 8 ? views[8] : at::Tensor()};
+}
+
+void Transformer::HandOver(const Views& views, LayerViews& kept) {
+  kept[4] = views.attention;
+  kept[5] = views.lse_hn;
 }
 
 AttentionShape Transformer::ShapeOf(int64_t num_tokens, size_t layer, AttentionMask mask) const {
@@ -103,7 +114,7 @@ SpanDependence Transformer::DependenceOn(const std::vector<int32_t>& starts) con
 }
 
 int64_t Transformer::pass_memory_bytes() const {
-  return activation_bytes() + (rope() == nullptr ? 0 : rope()->bytes());
+  return LayerStack::pass_memory_bytes() + (rope() == nullptr ? 0 : rope()->bytes());
 }
 
 int64_t Transformer::activation_bytes() const {

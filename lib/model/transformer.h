@@ -24,7 +24,7 @@ class Transformer : public LayerStack {
     at::Tensor input_nd, input_statistics_sn, middle_statistics_sn, qkv, attention, lse_hn, mlp_nf,
         activation_nf, middle_nd;
   };
-  /// Writes attention and lse_hn of a layer from its qkv.
+  /// Writes attention and lse_hn of a layer from its qkv, or sets them where they are undefined.
   using Attend = std::function<void(size_t layer, Views& views)>;
 
   /// Forward, keeping nothing, with another attention than that within packed spans.
@@ -73,6 +73,8 @@ class Transformer : public LayerStack {
   }
 
   static Views Named(const LayerViews& views);
+  /// Hands what attention made to the layer's views.
+  static void HandOver(const Views& views, LayerViews& kept);
   /// Whether the backward pass finds in the views of a layer what the forward pass wrote: qkv, attention,
   /// lse_hn and middle_nd; or mlp_nf. Inputs and statistics always stay, and of the last layer all.
   bool KeepsAttention(size_t layer) const { return Keeps(Stays::kUnlessFull, layer); }
@@ -89,7 +91,7 @@ class Transformer : public LayerStack {
 
  private:
   static std::vector<KeptTensor> KeptTensors(const ModelConfig& config, const Numerics& numerics,
-                                             const Sizes& sizes);
+                                             at::Device device, const Sizes& sizes);
   /// The attention of training: within the spans of a packed micro-batch.
   /// \param input outlives it
   Attend PackedAttend(const DeviceInput& input) const;

@@ -65,6 +65,7 @@ std::span<const MemoryPart> AllMemoryParts() {
       {"exchange", "gradients of leaves and between ranks", Group::kGrads, &Parts::exchange, {Lever::kModel}},
       {"attention", "attention's scratch", Group::kActivations, &Parts::attention,
        WithPasses({Lever::kAutoOom})},
+      {"graphs", "graphs of passes", Group::kActivations, &Parts::graphs, WithPasses({Lever::kAutoOom})},
       {"snapshot",
        "copy that checkpoints are written from",
        Group::kSnapshot,

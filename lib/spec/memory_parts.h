@@ -28,6 +28,7 @@ struct MemoryParts {
   int64_t representations = 0;  ///< vectors of a step's texts, their gradients, a tile of scores
   int64_t exchange = 0;         ///< sums of leaves that wait, and gradients under way between ranks
   int64_t attention = 0;        ///< scratch of a GPU's attention kernel
+  int64_t graphs = 0;           ///< that a GPU repeats passes by, with their temporaries; dry runs know it
   int64_t snapshot = 0;         ///< the copy that checkpoints are written from in the background
   int64_t loader = 0;           ///< samples in use and ready
   /// On a CPU packed operands of GEMMs, and what the allocator keeps of what was freed; on a GPU scratch of
@@ -37,7 +38,7 @@ struct MemoryParts {
   /// What lies where the model computes; the rest is always the host's.
   int64_t of_model() const {
     return parameters + gradients + optimizer + compute_copy + frozen + activations + logits +
-           representations + exchange + attention + products;
+           representations + exchange + attention + graphs + products;
   }
   int64_t of_host() const { return snapshot + loader + process; }
   /// What a checkpoint holds, and so a copy that one is written from: trained weights, and the optimizer's
@@ -58,7 +59,7 @@ enum class MemoryGroup {
   kParams,  ///< weights: masters, copies in reduced precision, frozen ones
   kGrads,   ///< with what exchanging them takes
   kOptimizer,
-  kActivations,  ///< with a slice of logits, a step's vectors and attention's scratch
+  kActivations,  ///< with a slice of logits, a step's vectors, attention's scratch and graphs
   kLoader,
   kSnapshot,
   kRuntime,  ///< code and mapped files, and what the process had before it made a model

@@ -38,18 +38,26 @@ void RequireCompile(const ResolvedRun& run, const Objective& objective) {
   if (const std::string reason = WhyNoGraphs(run, objective); !reason.empty()) Refuse(reason);
 }
 
-void ChooseCompile(CompileMode mode, const Objective& objective, std::unique_ptr<GraphRecorder> recorder,
-                   LanguageModel* model, ResolvedRun* run) {
-  if (mode == CompileMode::kOff || run->compute.device.is_cpu()) return;
-  std::string reason = WhyNoGraphs(*run, objective);
+bool RepeatPasses(CompileMode mode, const ResolvedRun& run, const Objective& objective,
+                  std::unique_ptr<GraphRecorder> recorder, LanguageModel* model) {
+  if (mode == CompileMode::kOff || run.compute.device.is_cpu()) return false;
+  std::string reason = WhyNoGraphs(run, objective);
   if (reason.empty() && recorder == nullptr) reason = "the CUDA plugin has no part for graphs";
   if (!reason.empty()) {
     if (mode == CompileMode::kGraph) Refuse(reason);
-    return LogInfo("compile off, because " + reason);
+    LogInfo("compile off, because " + reason);
+    return false;
   }
   const GraphUse use = mode == CompileMode::kGraph ? GraphUse::kRequired : GraphUse::kWhereLaunchesBound;
-  model->set_graphs(std::move(recorder), {.most_tokens = run->plan.most_batch_tokens(), .use = use});
-  run->compute.identity.fills_up = true;
+  model->set_graphs(std::move(recorder), {.most_tokens = run.plan.most_batch_tokens(), .use = use});
+  return true;
+}
+
+void ChooseCompile(CompileMode mode, const Objective& objective, std::unique_ptr<GraphRecorder> recorder,
+                   LanguageModel* model, ResolvedRun* run) {
+  if (RepeatPasses(mode, *run, objective, std::move(recorder), model)) {
+    run->compute.identity.fills_up = true;
+  }
 }
 
 void RepeatUpdates(CompileMode mode, std::unique_ptr<GraphRecorder> recorder, Trainer* trainer) {

@@ -15,15 +15,21 @@ namespace trainwright {
 /// Why the passes of a run cannot be repeated as graphs, to follow "because"; empty: they can.
 std::string WhyNoGraphs(const ResolvedRun& run, const Objective& objective);
 
+/// Makes a model of the run's device repeat its passes as graphs where the mode asks for it and the run can,
+/// and says where it cannot.
+/// \param recorder of the device; null: it has none
+/// \returns whether it does, which fills micro-batches up
+/// \throws Error{kUsage} on kGraph of a run that cannot
+bool RepeatPasses(CompileMode mode, const ResolvedRun& run, const Objective& objective,
+                  std::unique_ptr<GraphRecorder> recorder, LanguageModel* model);
+
 /// Before anything of the run is made.
 /// \throws Error{kUsage} where its mode is kGraph and it cannot be
 void RequireCompile(const ResolvedRun& run, const Objective& objective);
 
-/// Makes the model repeat its passes as graphs where the mode asks for it and the run can, and says where it
-/// cannot. To be called after all else that chooses how passes run. Nothing on a CPU.
+/// RepeatPasses, after all else that chooses how passes run.
 /// \param run whose identity then says whether micro-batches are filled up
-/// \param recorder of its device; null: it has none
-/// \throws Error{kUsage} on kGraph of a run that cannot
+/// \throws as RepeatPasses
 void ChooseCompile(CompileMode mode, const Objective& objective, std::unique_ptr<GraphRecorder> recorder,
                    LanguageModel* model, ResolvedRun* run);
 

@@ -138,6 +138,27 @@ int64_t OfMeasuredModel(const MemoryParts& memory, const RealTrainer& trainer) {
          parameters.gradient_buffer().memory_bytes();
 }
 
+/// Runs a micro-batch that was run once until its passes are recorded as a graph, or will not be. That run
+/// had gradients that were not written yet and so was of another shape: of this one the first goes kernel by
+/// kernel, and the second may be timed so.
+/// \returns what recording left less free on the GPU, 0 where nothing was recorded
+int64_t RecordPasses(const DryRunRequest& request, const LanguageModel& model,
+                     const std::function<void()>& run) {
+  const auto free_bytes = [&] {
+    return request.free_gpu_bytes ? request.free_gpu_bytes() : FreeDeviceBytes(request.device);
+  };
+  constexpr int kMostRuns = 3;
+  const PassGraphCounts* counts = model.graph_counts();
+  for (int i = 0; i < kMostRuns && counts != nullptr && counts->off.empty(); ++i) {
+    // Recording itself gives the driver what the allocator keeps free.
+    if (!request.free_gpu_bytes) EmptyDeviceCache(request.device);
+    const int64_t free_before = free_bytes();
+    run();
+    if (counts->recorded > 0) return std::max<int64_t>(0, free_before - free_bytes());
+  }
+  return 0;
+}
+
 /// A GPU's numbers, from the run of a micro-batch and an update there.
 void MeasureOnGpu(const ModelFamilies& families, const DryRunRequest& request, const StepBatches& batches,
                   DryRunReport* report) {
@@ -156,7 +177,9 @@ void MeasureOnGpu(const ModelFamilies& families, const DryRunRequest& request, c
   const auto run = [&] {
     trainer.objective->Run({.model = trainer.model.get(), .batches = &batches}, &step);
   };
+  if (request.repeat_passes) request.repeat_passes(*trainer.objective, trainer.model.get());
   seconds(run);  // grows the buffers
+  report->memory.graphs = RecordPasses(request, *trainer.model, [&] { seconds(run); });
   report->micro_batch_s = seconds(run);
   report->micro_batch_tokens = TokensOf(batches);
   report->update_s = seconds([&] {
@@ -164,10 +187,10 @@ void MeasureOnGpu(const ModelFamilies& families, const DryRunRequest& request, c
                 /*learning_rate=*/0.0, plan.optimizer.beta1, trainer.optimizer.get());
   });
   report->measurement = DryRunMeasurement::kFullMicroBatch;
-  // The peak has what was known of these before.
+  // The peak has what was known of these before. Graphs are told by themselves.
   int64_t& products = report->memory.products;
-  products = std::max(products,
-                      PeakDeviceBytes(request.device) - OfMeasuredModel(report->memory, trainer) + products);
+  const int64_t accounted_bytes = OfMeasuredModel(report->memory, trainer) - report->memory.graphs;
+  products = std::max(products, PeakDeviceBytes(request.device) - accounted_bytes + products);
 }
 
 /// The same of a CPU: of the whole micro-batch where it fits, else of a sample.
@@ -232,6 +255,7 @@ bool IsTold(const MemoryPart& part, const DryRunReport& report) {
   if (is(&MemoryParts::frozen)) return report.memory.frozen > 0;
   if (is(&MemoryParts::exchange)) return report.memory.exchange > 0;
   if (is(&MemoryParts::representations)) return report.memory.representations > 0;
+  if (is(&MemoryParts::graphs)) return report.memory.graphs > 0;
   if (is(&MemoryParts::attention)) return report.on_gpu;
   if (is(&MemoryParts::products)) {
     return report.measurement == DryRunMeasurement::kFullMicroBatch ||

@@ -3,13 +3,15 @@
 ///
 /// Memory is what lib/memory/training_memory.h says about the largest micro-batch of the first steps. Where
 /// that fits, the micro-batch is run and an update made, for the time and for what the allocator took
-/// besides; where on a CPU only a sample does, it is run for the time. A model that does not run on shapes
-/// says what its passes take once they ran.
+/// besides, and on a GPU its passes are recorded where the run repeats them as graphs; where on a CPU only a
+/// sample does, it is run for the time. A model that does not run on shapes says what its passes take once
+/// they ran.
 #pragma once
 
 #include <c10/core/Device.h>
 
 #include <cstdint>
+#include <functional>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
@@ -49,6 +51,10 @@ struct DryRunRequest {
   int64_t step_records = 0;         ///< that metrics.jsonl will get
   int64_t available_bytes = 0;      ///< of memory; 0: what the machine has for this process
   int64_t gpu_available_bytes = 0;  ///< of a GPU's memory; 0: what it has free
+  /// Asks what a GPU has free now; null: the driver is asked.
+  std::function<int64_t()> free_gpu_bytes = {};
+  /// Makes the passes of a model on a GPU be repeated as graphs, as the run will; null: they are not.
+  std::function<void(const Objective& objective, LanguageModel* model)> repeat_passes = {};
   ComputeKinds kinds = {};
   Snapshot snapshot = Snapshot::kNo;
   ActivationCheckpointing checkpointing = ActivationCheckpointing::kNo;

@@ -17,6 +17,7 @@
 #include "lib/spec/family_options.h"
 #include "lib/spec/objective_names.h"
 #include "lib/spec/scan_kind.h"
+#include "lib/train/compile_choice.h"
 #include "lib/train/dry_run.h"
 #include "lib/train/world_preview.h"
 
@@ -194,6 +195,11 @@ DryRunReport MeasureRun(const TrainSettings& settings, const TrainJobContext& co
                  .steps = steps,
                  .checkpoints_kept = settings.keep > 0 ? std::min(settings.keep, checkpoints) : checkpoints,
                  .step_records = steps / LogEvery(settings, run.compute.device),
+                 .repeat_passes =
+                     [&run](const Objective& objective, LanguageModel* model) {
+                       RepeatPasses(run.compute.compile, run, objective,
+                                    MakeGraphRecorder(run.compute.device), model);
+                     },
                  .kinds = run.compute.kinds,
                  .snapshot = SnapshotOf(settings, run.plan, saves_between),
                  .checkpointing = run.compute.checkpointing,

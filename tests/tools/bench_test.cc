@@ -262,11 +262,26 @@ TEST(BenchToolTest, ClaimsAreMeasuredOrSayWhichFeatureIsAbsent) {
     }
   }
 }
+
+TEST(BenchToolTest, OfTheClaimsOnlyThoseThatAreNamedAreMeasured) {
+  const test::TemporaryFolder folder;
+  const ProcessResult run = RunShell("cd " + folder.path() + kTrainOnceForEachSetOfFlags +
+                                     "bin/bench --claims grit --claims-only memory --budget 0.1 --json");
+  const json result = json::parse(run.standard_output);
+  ASSERT_EQ(result.at("claims").size(), 1u) << run.standard_error;
+  EXPECT_EQ(result.at("claims")[0].at("metric"), "max_memory_bytes");
+  EXPECT_EQ(result.at("variants").size(), 2u);
+}
 #endif
 
 TEST(BenchToolTest, MistakesAreNamed) {
   EXPECT_EQ(RunShell("bench").exit_status, 2);
   EXPECT_EQ(RunShell("bench --before true").exit_status, 2);
+  EXPECT_EQ(RunShell("bench --before true --after true --claims-only save").exit_status, 2);
+  const ProcessResult no_such_claim = RunShell("bench --claims rft --claims-only 'no such text'");
+  EXPECT_EQ(no_such_claim.exit_status, 2);
+  EXPECT_NE(no_such_claim.standard_error.find("the claims are: fp16/bf16: 2-3x faster; "), std::string::npos)
+      << no_such_claim.standard_error;
   EXPECT_EQ(RunShell("bench --before true --after true --stages x.yaml").exit_status, 2);
   EXPECT_EQ(RunShell("bench --before true --after true --report picture.png").exit_status, 2);
   EXPECT_EQ(RunShell("bench --stages /no/such.yaml").exit_status, 4);

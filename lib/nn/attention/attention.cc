@@ -2,6 +2,7 @@
 
 #include <ATen/ops/_scaled_dot_product_flash_attention_for_cpu.h>
 #include <ATen/ops/_scaled_dot_product_flash_attention_for_cpu_backward.h>
+#include <ATen/ops/empty.h>
 #include <ATen/ops/matmul.h>
 #include <ATen/ops/softmax.h>
 
@@ -119,8 +120,11 @@ void PackedAttention(const Numerics& numerics, const AttentionShape& shape, cons
                      const SpanTable& table, at::Tensor& out_nhk, at::Tensor& lse_hn) {
   const ProfileScope scope("attention", ProfilePart::kAttention);
   const AttentionBackend backend = AttentionBackendOf(numerics, shape, table, qkv.device());
+  if (backend != AttentionBackend::kAuto && !qkv.is_meta()) {
+    return TorchAttention(backend, shape, qkv, table, out_nhk, lse_hn);
+  }
+  EnsureAttentionResult(shape, qkv, out_nhk, lse_hn);
   if (qkv.is_meta()) return;  // nothing to compute
-  if (backend != AttentionBackend::kAuto) return TorchAttention(backend, shape, qkv, table, out_nhk, lse_hn);
   const Spans spans = Classify(numerics, shape, table.starts);
   for (const cpu::AttentionTask& span : spans.torch_spans) {
     const SpanViews views = ViewSpan(shape, qkv, span);
@@ -224,6 +228,9 @@ void DecodeAttention(const Numerics& numerics, const AttentionShape& shape, cons
                      const at::Tensor& values_bgmk, at::Tensor& out_nhk) {
   TRAINWRIGHT_CHECK(shape.mask == AttentionMask::kCausal);  // what follows is not there yet
   const auto rows = static_cast<int64_t>(places.size());
+  if (!out_nhk.defined()) {
+    out_nhk = at::empty({shape.num_tokens, shape.num_heads * shape.head_dim}, qkv.options());
+  }
   if (rows < out_nhk.size(0)) out_nhk.narrow(0, rows, out_nhk.size(0) - rows).zero_();
   const auto seen = [&](const CachePlace& place) {
     const int64_t all = place.position + 1;

@@ -16,6 +16,8 @@
 
 namespace trainwright {
 
+/// The results are written, or become new tensors where they are undefined: on a GPU what flash and cuDNN
+/// return is taken as it is where it has all rows in order, and copied elsewhere.
 /// \param qkv storage type [N, (H+2G) K], rounded
 /// \param spans cover the rows; on a GPU, with the starts there
 /// \param out_nhk storage type [N, H K], rounded under short precisions
@@ -44,7 +46,7 @@ void FillCache(const AttentionShape& shape, const at::Tensor& qkv, const std::ve
 
 /// The first rows of `qkv`, each against the keys and values of its sequence up to its own place, which the
 /// cache holds already: causal. Rows without a place get zeros. A row's bits do not depend on the others.
-/// \param out_nhk storage type [N, H K]
+/// \param out_nhk storage type [N, H K]; undefined: becomes a new tensor
 void DecodeAttention(const Numerics& numerics, const AttentionShape& shape, const at::Tensor& qkv,
                      const std::vector<CachePlace>& places, const at::Tensor& keys_bgmk,
                      const at::Tensor& values_bgmk, at::Tensor& out_nhk);

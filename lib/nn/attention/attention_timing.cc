@@ -41,17 +41,16 @@ class Layer {
     const int64_t width = shape.num_heads * shape.head_dim;
     qkv_ = at::zeros({shape.num_tokens, shape.row()}, stored);
     d_out_ = at::zeros({shape.num_tokens, width}, stored);
-    out_ = at::empty({shape.num_tokens, width}, stored);
     d_qkv_ = at::empty({shape.num_tokens, shape.row()}, stored);
-    lse_hn_ = at::empty({shape.num_heads, shape.num_tokens}, stored.dtype(at::kFloat));
   }
   /// \returns seconds
   double Run(AttentionBackend backend) {
     numerics_.attention = backend;
     WaitFor(device_);
     const auto start = std::chrono::steady_clock::now();
-    PackedAttention(numerics_, shape_, qkv_, spans_, out_, lse_hn_);
-    PackedAttentionBackward(numerics_, shape_, d_out_, qkv_, out_, lse_hn_, spans_, d_qkv_);
+    at::Tensor out, lse_hn;  // made by the kernels, as in training
+    PackedAttention(numerics_, shape_, qkv_, spans_, out, lse_hn);
+    PackedAttentionBackward(numerics_, shape_, d_out_, qkv_, out, lse_hn, spans_, d_qkv_);
     WaitFor(device_);
     return SecondsSince(start);
   }
@@ -61,7 +60,7 @@ class Layer {
   AttentionShape shape_;
   at::Device device_;
   SpanTable spans_;
-  at::Tensor qkv_, d_out_, out_, d_qkv_, lse_hn_;
+  at::Tensor qkv_, d_out_, d_qkv_;
 };
 
 std::string FirstLine(const std::string& text) {

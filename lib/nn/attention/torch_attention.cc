@@ -169,11 +169,42 @@ PackedSpans PackedOf(const SpanTable& spans) {
   return {spans.starts_on_device, spans.longest()};
 }
 
-void ForwardDense(const AttentionShape& shape, const SpanTable::Run& run, const AttentionHeads& in,
-                  at::Tensor out_nhk, at::Tensor lse_hn) {
+/// What a kernel returned for all rows [N, H, K] becomes the output, unless the caller gave memory for that.
+/// \returns false where it has to be copied
+bool HandsOver(const AttentionShape& shape, const at::Tensor& result_nhk, at::Tensor& out_nhk) {
+  if (out_nhk.defined() || !result_nhk.is_contiguous() || result_nhk.size(0) != shape.num_tokens)
+    return false;
+  out_nhk = result_nhk.view({shape.num_tokens, shape.num_heads * shape.head_dim});
+  return true;
+}
+
+at::Tensor HeadsOfOutput(const AttentionShape& shape, const at::Tensor& out_nhk) {
+  return out_nhk.view({shape.num_tokens, shape.num_heads, shape.head_dim});
+}
+
+void ForwardPacked(const AttentionShape& shape, const at::Tensor& qkv, const SpanTable& spans,
+                   at::Tensor& out_nhk, at::Tensor& lse_hn) {
+  const AttentionResult result = PackedFlashAttention(HeadsOf(shape, qkv), PackedOf(spans), ReachOf(shape));
+  TRAINWRIGHT_CHECK(result.lse.sizes() == at::IntArrayRef({shape.num_heads, shape.num_tokens}));
+  const bool copies_out = !HandsOver(shape, result.out, out_nhk),
+             copies_lse = lse_hn.defined() || !result.lse.is_contiguous();
+  if (!copies_lse) lse_hn = result.lse;
+  EnsureAttentionResult(shape, qkv, out_nhk, lse_hn);
+  if (copies_out) HeadsOfOutput(shape, out_nhk).copy_(result.out);
+  if (copies_lse) lse_hn.copy_(result.lse);
+}
+
+void ForwardDense(const AttentionShape& shape, const SpanTable::Run& run, const at::Tensor& qkv,
+                  at::Tensor& out_nhk, at::Tensor& lse_hn) {
+  const AttentionHeads in = HeadsOf(shape, qkv.narrow(0, run.begin, run.rows()));
   const AttentionResult result = DenseAttention(Dense(run, in), ReachOf(shape));
-  Dense(run, out_nhk).copy_(result.out);
-  const at::Tensor lse = DenseLse(run, lse_hn);
+  const at::Tensor rows_bthk = result.out.transpose(1, 2);
+  const bool handed_over = rows_bthk.is_contiguous() && HandsOver(shape, rows_bthk.flatten(0, 1), out_nhk);
+  EnsureAttentionResult(shape, qkv, out_nhk, lse_hn);
+  if (!handed_over) {
+    Dense(run, HeadsOfOutput(shape, out_nhk).narrow(0, run.begin, run.rows())).copy_(result.out);
+  }
+  const at::Tensor lse = DenseLse(run, lse_hn.narrow(1, run.begin, run.rows()));
   lse.copy_(result.lse.view(lse.sizes()));
 }
 
@@ -197,6 +228,16 @@ int64_t FlashHeadDim(int64_t head_dim) {
 }
 
 }  // namespace
+
+void EnsureAttentionResult(const AttentionShape& shape, const at::Tensor& qkv, at::Tensor& out_nhk,
+                           at::Tensor& lse_hn) {
+  if (!out_nhk.defined()) {
+    out_nhk = at::empty({shape.num_tokens, shape.num_heads * shape.head_dim}, qkv.options());
+  }
+  if (!lse_hn.defined()) {
+    lse_hn = at::empty({shape.num_heads, shape.num_tokens}, qkv.options().dtype(at::kFloat));
+  }
+}
 
 int64_t AttentionWorkspaceBytes(AttentionBackend backend, const AttentionShape& shape, at::ScalarType dtype,
                                 const SpanTable& spans) {
@@ -267,21 +308,16 @@ void StoreGradients(const Numerics& numerics, const AttentionShape& shape, const
 
 void TorchAttention(AttentionBackend backend, const AttentionShape& shape, const at::Tensor& qkv,
                     const SpanTable& spans, at::Tensor& out_nhk, at::Tensor& lse_hn) {
-  const at::Tensor out = out_nhk.view({shape.num_tokens, shape.num_heads, shape.head_dim});
-  if (backend == AttentionBackend::kFlash) {
-    const AttentionResult result = PackedFlashAttention(HeadsOf(shape, qkv), PackedOf(spans), ReachOf(shape));
-    TRAINWRIGHT_CHECK(result.lse.sizes() == lse_hn.sizes());
-    out.copy_(result.out);
-    lse_hn.copy_(result.lse);
-    return;
-  }
+  if (backend == AttentionBackend::kFlash) return ForwardPacked(shape, qkv, spans, out_nhk, lse_hn);
   ForEachCall(backend, shape, spans, [&](const SpanTable::Run& run, AttentionBackend of_run) {
+    if (of_run == AttentionBackend::kCudnn) return ForwardDense(shape, run, qkv, out_nhk, lse_hn);
+    EnsureAttentionResult(shape, qkv, out_nhk, lse_hn);
     const AttentionHeads in = HeadsOf(shape, qkv.narrow(0, run.begin, run.rows()));
-    const at::Tensor rows = out.narrow(0, run.begin, run.rows()),
+    const at::Tensor rows = HeadsOfOutput(shape, out_nhk).narrow(0, run.begin, run.rows()),
                      lse = lse_hn.narrow(1, run.begin, run.rows());
-    if (of_run == AttentionBackend::kCudnn) return ForwardDense(shape, run, in, rows, lse);
     (of_run == AttentionBackend::kEfficient ? ForwardEfficient : ForwardMath)(shape, in, rows, lse);
   });
+  EnsureAttentionResult(shape, qkv, out_nhk, lse_hn);  // of no span at all
 }
 
 void TorchAttentionBackward(AttentionBackend backend, const Numerics& numerics, const AttentionShape& shape,

@@ -11,6 +11,10 @@
 
 namespace trainwright {
 
+/// Makes of what is undefined new tensors of the sizes of PackedAttention.
+void EnsureAttentionResult(const AttentionShape& shape, const at::Tensor& qkv, at::Tensor& out_nhk,
+                           at::Tensor& lse_hn);
+
 /// As PackedAttention. A span that is longer than the shape's window is computed by math under the backends
 /// that know no windows, efficient and cudnn.
 /// \param backend resolved: not kAuto
@@ -25,10 +29,10 @@ void TorchAttentionBackward(AttentionBackend backend, const Numerics& numerics, 
                             const at::Tensor& lse_hn, const SpanTable& spans, at::Tensor& d_qkv,
                             const RopeRows* rope);
 
-/// Memory that the passes take at most besides their arguments: what torch's kernels return, which is copied,
-/// and their scratch. An estimate: of flash what FlashAttention 2 allocates in its backward pass
-/// (mha_varlen_bwd, without deterministic algorithms), of the others the backward pass of the longest span
-/// without the workspaces of the libraries, which only a GPU shows.
+/// Memory that the passes take at most besides their arguments and results: gradients that torch's kernels
+/// return, which are copied, and their scratch. An estimate: of flash what FlashAttention 2 allocates in its
+/// backward pass (mha_varlen_bwd, without deterministic algorithms), of the others the backward pass of the
+/// longest span without the workspaces of the libraries, which only a GPU shows.
 /// \param backend resolved; kAuto, our own on a CPU: 0
 /// \param dtype of qkv
 int64_t AttentionWorkspaceBytes(AttentionBackend backend, const AttentionShape& shape, at::ScalarType dtype,

@@ -20,7 +20,7 @@ struct RecordedGraph {
 namespace test {
 namespace {
 
-constexpr size_t kKernelsThatFit = 100;
+constexpr size_t kKernelsThatFit = 50;
 
 thread_local RecordedGraph* recording = nullptr;
 thread_local bool repeating = false;

@@ -67,7 +67,7 @@ struct Kept<Operator> {
 /// As the CUDA plugin's. A copy between host and device, or a wait, while work is recorded fails.
 const DeviceGraphPlugin* DeviceGraphs();
 
-/// While it lives no graph can be recorded: none begins, or memory runs out at the hundredth kernel.
+/// While it lives no graph can be recorded: none begins, or memory runs out at the fiftieth kernel.
 class FailRecording {
  public:
   enum Where { kAtTheBeginning, kInTheMiddle };
