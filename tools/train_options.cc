@@ -460,8 +460,10 @@ void DefineWatchOptions(CLI::App& app, TrainSettings* settings) {
 
 void DefineStepOptions(CLI::App& app, TrainSettings* settings) {
   const std::string group = "Step";
-  app.add_option("--batch", settings->batch,
-                 "samples in a micro-batch (default: about 2,048 tokens on a CPU, 16,384 on a GPU)")
+  app.add_option(
+         "--batch", settings->batch,
+         "samples in a micro-batch (default: about 2,048 tokens on a CPU, 16,384 on a GPU, or fewer with "
+         "more accumulation where a GPU's memory is too small)")
       ->group(group);
   app.add_option("--accum", settings->accum, "micro-batches in an optimizer step (default: 1)")->group(group);
   app.add_option("--max-tokens-per-batch", settings->max_tokens_per_batch,

@@ -65,7 +65,7 @@ complete -c train -l max-minutes -x -d 'Save and stop after the step in which th
 complete -c train -l watchdog -x -a 'off warn stop' -d 'When the loss diverges: warn, or stop (save and exit with 6)'
 complete -c train -l watchdog-ratio -x -d 'A loss diverges when three in a row exceed this many times its moving average'
 complete -c train -l cost-per-hour -x -d 'Price of an hour of this machine, in any currency: metrics and reports then show the cost'
-complete -c train -l batch -x -d 'Samples in a micro-batch (default: about 2,048 tokens on a CPU, 16,384 on a GPU)'
+complete -c train -l batch -x -d 'Samples in a micro-batch (default: about 2,048 tokens on a CPU, 16,384 on a GPU, or fewer with more accumulation where a GPUs memory is too small)'
 complete -c train -l accum -x -d 'Micro-batches in an optimizer step (default: 1)'
 complete -c train -l max-tokens-per-batch -x -d 'Tokens in a micro-batch, at most: a step keeps its batch x accum samples, and has as many micro-batches as that takes'
 complete -c train -l seq -x -d 'Most tokens in a sample'

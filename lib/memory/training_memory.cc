@@ -155,7 +155,7 @@ MemoryParts TrainingMemory(const ModelFamilies& families, const MemoryRequest& r
   const bool on_cpu = request.device.is_cpu();
   if (!on_cpu) RequireGpuSupport(request.model);
   const auto shapes = ShapesOf(families, request);
-  // It is told which GEMMs have epilogues: HeldByModel asks.
+  // GEMMs with epilogues ask it: HeldByModel looks.
   if (!on_cpu) shapes->parameters().set_product_chooser(std::make_shared<ProductChooser>());
   passes.run(shapes.get());
   MemoryParts memory = WithOptimizer(request, shapes.get());

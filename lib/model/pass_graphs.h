@@ -40,6 +40,7 @@ struct PassGraphsOptions {
   int64_t most_tokens = 1;  ///< of a micro-batch; larger ones are rounded up by the same amount
   size_t most_graphs = 64;  ///< shapes beyond it run kernel by kernel
   GraphUse use = GraphUse::kRequired;
+  std::function<double()> clock_s = {};  ///< by which a micro-batch is timed; null: the process's
 };
 
 /// Since the beginning.

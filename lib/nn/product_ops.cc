@@ -11,6 +11,12 @@
 
 namespace trainwright::ops {
 
+bool Multiply(const at::Tensor& a_mk, const at::Tensor& b_kn, bool accumulate, int64_t candidate,
+              at::Tensor& out_mn) {
+  static const auto op = Find<decltype(Multiply)>("trainwright::multiply");
+  return op.call(a_mk, b_kn, accumulate, candidate, out_mn);
+}
+
 bool LinearWithBias(const at::Tensor& x_nk, const at::Tensor& weight_ok, const at::Tensor& bias_o,
                     int64_t precision, int64_t candidate, at::Tensor& y_no) {
   static const auto op = Find<decltype(LinearWithBias)>("trainwright::linear_with_bias");
@@ -43,6 +49,13 @@ namespace on_cpu {
 
 Numerics NumericsOf(int64_t precision, const at::Tensor& stored) {
   return {static_cast<Precision>(precision), stored.scalar_type()};
+}
+
+bool Multiply(const at::Tensor& a_mk, const at::Tensor& b_kn, bool accumulate, int64_t candidate,
+              at::Tensor& out_mn) {
+  if (candidate > 0) return false;
+  Matmul(a_mk, b_kn, out_mn, accumulate);
+  return true;
 }
 
 bool LinearWithBias(const at::Tensor& x_nk, const at::Tensor& weight_ok, const at::Tensor& bias_o,
@@ -94,6 +107,7 @@ struct OnMeta<bool(Arguments...)> {
 };
 
 TORCH_LIBRARY_FRAGMENT(trainwright, library) {
+  library.def("multiply(Tensor a, Tensor b, bool accumulate, int candidate, Tensor(a!) out) -> bool");
   library.def(
       "linear_with_bias(Tensor x, Tensor weight, Tensor bias, int precision, int candidate, Tensor(a!) y) -> "
       "bool");
@@ -111,6 +125,7 @@ TORCH_LIBRARY_FRAGMENT(trainwright, library) {
 }
 
 TORCH_LIBRARY_IMPL(trainwright, CPU, library) {
+  library.impl("multiply", &on_cpu::Multiply);
   library.impl("linear_with_bias", &on_cpu::LinearWithBias);
   library.impl("linear_with_gelu", &on_cpu::LinearWithGelu);
   library.impl("linear_backward_into_gelu", &on_cpu::LinearBackwardIntoGelu);
@@ -118,6 +133,7 @@ TORCH_LIBRARY_IMPL(trainwright, CPU, library) {
 }
 
 TORCH_LIBRARY_IMPL(trainwright, Meta, library) {
+  library.impl("multiply", &OnMeta<decltype(ops::Multiply)>::SayYes);
   library.impl("linear_with_bias", &OnMeta<decltype(ops::LinearWithBias)>::SayYes);
   library.impl("linear_with_gelu", &OnMeta<decltype(ops::LinearWithGelu)>::SayYes);
   library.impl("linear_backward_into_gelu", &OnMeta<decltype(ops::LinearBackwardIntoGelu)>::SayYes);

@@ -1,5 +1,5 @@
-/// The operators of torch's library "trainwright" (ops.h) that multiply matrices and do at once what comes
-/// before or after: biases, GELU and their gradients.
+/// The operators of torch's library "trainwright" (ops.h) that multiply matrices by a kernel of the caller's
+/// choice and may do at once what comes before or after: biases, GELU and their gradients.
 ///
 /// Each says whether it computed its result. A GPU whose library has no kernel for a shape answers no and
 /// has written nothing: the caller computes the parts one by one (linear.h does). The CPU and the meta device
@@ -19,6 +19,11 @@
 
 namespace trainwright::ops {
 
+/// out = a b, or out += a b.
+/// \param a_mk, b_kn of one type; rows or columns contiguous
+/// \param out_mn their type or fp32, rows contiguous
+[[nodiscard]] bool Multiply(const at::Tensor& a_mk, const at::Tensor& b_kn, bool accumulate,
+                            int64_t candidate, at::Tensor& out_mn);
 /// y = x W^T + bias.
 /// \param x_nk, weight_ok, y_no storage type, rows contiguous
 /// \param bias_o fp32

@@ -1,4 +1,4 @@
-/// Memory of a GPU that its GEMMs with epilogues (product_ops.h) use while they run. Free of torch.
+/// Memory of a GPU that its GEMMs by cuBLASLt (product_ops.h) use while they run. Free of torch.
 #pragma once
 
 #include <cstdint>

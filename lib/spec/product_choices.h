@@ -11,7 +11,8 @@
 ///   {"schema": "trainwright.product_choices/1", "candidates": {"<product>": n, ...}}
 ///
 /// where <product> is the name of its operator, its type and its sizes: "linear_gradients bf16
-/// 65536x768x3072".
+/// 65536x768x3072". Of GEMMs with nothing before or after them ("matmul bf16->fp32 tn 768x65536x3072", n or t
+/// as rows or columns of an operand are contiguous) candidate 0 is torch's kernel and c the library's c - 1.
 #pragma once
 
 #include <cstdint>

@@ -17,6 +17,42 @@ bool IsAscii(char byte) {
   return static_cast<uint8_t>(byte) < 0x80;
 }
 
+bool IsPrintable(char byte) {
+  return static_cast<uint8_t>(byte - 0x20) <= 0x7E - 0x20;
+}
+
+/// Bytes that are looked at together, which a compiler makes vectors of.
+constexpr size_t kBlockBytes = 64;
+
+/// How many characters from a place on are printable ASCII.
+size_t CountPrintable(std::string_view text, size_t begin) {
+  size_t at = begin;
+  while (at + kBlockBytes <= text.size()) {
+    uint8_t others = 0;
+    for (size_t i = 0; i < kBlockBytes; ++i) others |= static_cast<uint8_t>(!IsPrintable(text[at + i]));
+    if (others != 0) break;
+    at += kBlockBytes;
+  }
+  while (at < text.size() && IsPrintable(text[at])) ++at;
+  return at - begin;
+}
+
+/// The first place from `at` on where two ' ' lie side by side; the end where there is none.
+size_t FindTwoSpaces(std::string_view text, size_t at) {
+  while (at + kBlockBytes < text.size()) {
+    uint8_t pairs = 0;
+    for (size_t i = 0; i < kBlockBytes; ++i) {
+      pairs |= static_cast<uint8_t>((text[at + i] == ' ') & (text[at + i + 1] == ' '));
+    }
+    if (pairs != 0) break;
+    at += kBlockBytes;
+  }
+  for (; at + 1 < text.size(); ++at) {
+    if (text[at] == ' ' && text[at + 1] == ' ') return at;
+  }
+  return text.size();
+}
+
 bool IsSpace(uint32_t code_point) {
   return (CharacterClasses()[code_point] & kSpace) != 0;
 }
@@ -107,7 +143,26 @@ size_t SpaceBytes(const NormalizerStep& step, std::string_view text, size_t at) 
   return IsSpace(character.code_point) ? character.size_bytes : 0;
 }
 
+/// ReplaceRuns where a single ' ' is no run.
+bool ReplaceLongRuns(const NormalizerStep& step, std::string_view text, std::string* out) {
+  bool keeps_first = true;
+  size_t copied = 0;
+  for (size_t at = 0; (at = FindTwoSpaces(text, at)) < text.size();) {
+    const size_t end = std::min(text.find_first_not_of(' ', at), text.size());
+    if (end - at >= step.shortest_run) {
+      out->append(text.substr(copied, at - copied));
+      out->append(step.content);
+      if (at == 0) keeps_first = KeepsFirst(text.substr(0, end), step.content);
+      copied = end;
+    }
+    at = end;
+  }
+  out->append(text.substr(copied));
+  return keeps_first;
+}
+
 bool ReplaceRuns(const NormalizerStep& step, std::string_view text, std::string* out) {
+  if (!step.any_white_space && step.shortest_run > 1) return ReplaceLongRuns(step, text, out);
   bool keeps_first = true;
   for (size_t at = 0; at < text.size();) {
     const size_t begin = at;
@@ -146,14 +201,28 @@ size_t GraphemeEnd(std::string_view text, size_t begin) {
   return end;
 }
 
-void ReplaceByMap(const CharacterMap& map, const std::vector<uint8_t>& ascii, std::string_view text,
-                  std::string* out) {
+/// \param ascii what becomes of ASCII characters beside ASCII, kOther: more than one
+/// \param keeps_printable whether the printable ones become themselves
+void ReplaceByMap(const CharacterMap& map, const std::vector<uint8_t>& ascii, bool keeps_printable,
+                  std::string_view text, std::string* out) {
   for (size_t at = 0; at < text.size();) {
-    if (IsAscii(text[at])) {
+    // What is beside the last one of a run may be joined to it.
+    const auto without_joined = [&](size_t begin, size_t end) {
+      return end > begin && end < text.size() && !IsAscii(text[end]) ? end - 1 : end;
+    };
+    if (keeps_printable && IsPrintable(text[at])) {
+      const size_t end = without_joined(at, at + CountPrintable(text, at));
+      out->append(text.substr(at, end - at));
+      const bool moved = end > at;
+      at = end;
+      if (moved) continue;
+    } else if (IsAscii(text[at])) {
       const size_t begin = at, old_size = out->size();
-      while (at < text.size() && IsAscii(text[at]) && ascii[static_cast<uint8_t>(text[at])] != kOther) ++at;
-      // What is beside the last one may be joined to it.
-      if (at > begin && at < text.size() && !IsAscii(text[at])) --at;
+      while (at < text.size() && IsAscii(text[at]) && ascii[static_cast<uint8_t>(text[at])] != kOther &&
+             !(keeps_printable && IsPrintable(text[at]))) {
+        ++at;
+      }
+      at = without_joined(begin, at);
       out->resize(old_size + (at - begin));
       for (size_t i = begin; i < at; ++i) {
         (*out)[old_size + i - begin] = static_cast<char>(ascii[static_cast<uint8_t>(text[i])]);
@@ -304,7 +373,9 @@ TextNormalizer::TextNormalizer(std::vector<NormalizerStep> steps) {
   for (NormalizerStep& step : steps) {
     std::vector<uint8_t> ascii;
     if (step.map != nullptr) ascii = AsciiOf(*step.map);
-    steps_.push_back({std::move(step), std::move(ascii)});
+    bool keeps_printable = !ascii.empty();
+    for (uint8_t c = 0x20; keeps_printable && c <= 0x7E; ++c) keeps_printable = ascii[c] == c;
+    steps_.push_back({std::move(step), std::move(ascii), keeps_printable});
   }
 }
 
@@ -349,7 +420,7 @@ bool TextNormalizer::Apply(const Step& step, std::string_view text, bool prepend
       out->append(text);
       return true;
     case Kind::kPrecompiled:
-      ReplaceByMap(*step.map, step.ascii, text, out);
+      ReplaceByMap(*step.map, step.ascii, step.keeps_printable, text, out);
       return true;
     case Kind::kBert:
       return NormalizeBert(step, text, out);

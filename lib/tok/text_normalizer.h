@@ -58,7 +58,8 @@ class TextNormalizer {
 
  private:
   struct Step : NormalizerStep {
-    std::vector<uint8_t> ascii;  // of kPrecompiled: what becomes of an ASCII character beside ASCII
+    std::vector<uint8_t> ascii;    // of kPrecompiled: what becomes of an ASCII character beside ASCII
+    bool keeps_printable = false;  // of kPrecompiled: whether printable ASCII stays as it is
   };
   static bool Apply(const Step& step, std::string_view text, bool prepend, std::string* out);
 

@@ -28,9 +28,9 @@ std::string ShareText(World* world, const std::string& text) {
 
 bool MayTry(const TrainSettings& settings, const ResolvedRun& run, LanguageModel* model) {
   FlatParameters& parameters = model->parameters();
-  return !settings.deterministic && !settings.auto_oom && parameters.adapters() == nullptr &&
-         run.plan.sharding() == Sharding::kNone && !run.compute.offload.gradients &&
-         parameters[model->body().head()].trainable;
+  return !settings.deterministic && run.plan.exact_world == 0 && !settings.auto_oom &&
+         parameters.adapters() == nullptr && run.plan.sharding() == Sharding::kNone &&
+         !run.compute.offload.gradients && parameters[model->body().head()].trainable;
 }
 
 /// Computes as much as a micro-batch does, on tokens of no meaning.
@@ -44,8 +44,8 @@ void Rehearse(const TrainPlan& plan, LanguageModel* model, ProductChooser* choos
 void Announce(const ProductChoices& choices) {
   const auto others =
       std::count_if(choices.begin(), choices.end(), [](const auto& choice) { return choice.second != 0; });
-  LogInfo("GEMMs: tried the library's kernels for " + std::to_string(choices.size()) + " shapes; for " +
-          std::to_string(others) + " another than its first is faster");
+  LogInfo("GEMMs: tried the libraries' kernels for " + std::to_string(choices.size()) + " shapes; for " +
+          std::to_string(others) + " another than the first is faster");
 }
 
 }  // namespace

@@ -12,11 +12,11 @@ namespace trainwright {
 
 /// Gives the model what the run has chosen. Where that is nothing and no step was taken, tries the kernels
 /// on one micro-batch of the run's size, forward and backward, and stores what it chose; all ranks take the
-/// writer's choices. Nothing is tried under --deterministic, nor with --auto-oom, which would not see that
-/// memory ran out, of models with adapters, whose GEMMs have no biases within them, nor where gradients are
+/// writer's choices. Nothing is tried under --deterministic and --exact-world, where no clock may decide, nor
+/// with --auto-oom, which would not see that memory ran out, of models with adapters, nor where gradients are
 /// sharded or off-loaded: then, for shapes that no such micro-batch has, and for a run that went on without
-/// choices, the library's best guesses compute. By all ranks together, after the model has its options and
-/// before the first step. Nothing on a CPU.
+/// choices, the first candidates compute. By all ranks together, after the model has its options and before
+/// the first step. Nothing on a CPU.
 /// \param directory the writer's; null on the other ranks
 /// \param steps_taken by the run
 /// \param run has the choices of before, and gets those that are made, for its states

@@ -18,6 +18,7 @@
 #include "lib/run/run_planner.h"
 #include "lib/run/run_traps.h"
 #include "lib/run/settings_check.h"
+#include "lib/train/batch_fit.h"
 #include "lib/train/device_choice.h"
 #include "lib/train/plan_objective.h"
 #include "lib/train/resolve_steps.h"
@@ -121,6 +122,20 @@ TrainSettings FindBatch(const TrainSettings& asked, const TrainJobContext& conte
   return settings;
 }
 
+/// The settings with a micro-batch that fits the GPU, where nobody chose one.
+TrainSettings FitGpu(const TrainSettings& asked, const TrainJobContext& context, const TrainPlan& plan,
+                     const ResolvedRun& run, ChoiceLog* log) {
+  const c10::Device device = run.compute.device;
+  if (device.is_cpu() || !ObjectiveOf(plan, context.objectives)->takes_label_passes()) return asked;
+  const int64_t whole_bytes =
+      context.process.memory_cap_bytes ? *context.process.memory_cap_bytes : WholeDeviceBytes(device);
+  if (whole_bytes == 0) return asked;
+  MemoryRequest request = MemoryOf(context, run, plan);
+  request.kinds.fp8 = plan.fp8;
+  const int64_t state_bytes = StateMemory(context.families, request).of_model();
+  return FitBatch(asked, context.families, request, plan, MemoryToFit(whole_bytes, state_bytes), log);
+}
+
 /// So that a sample without room ends a run before its first step, and not at the step that draws it: where
 /// the limit alone does not tell, the data is read through once.
 void RequireRoomForSamples(const TrainJobContext& context, ResolvedRun* run) {
@@ -176,6 +191,9 @@ void ResolveNewRun(const TrainSettings& settings, const TrainJobContext& context
     TakeFp8(context, run);
     ChooseHeadSlices(settings, context, log, run);
     planned = Plan(FindBatch(settings, context, planned.plan, *run, log), context, split, *run);
+  } else if (const TrainSettings fitted = FitGpu(settings, context, planned.plan, *run, log);
+             fitted.batch != settings.batch) {
+    planned = Plan(fitted, context, split, *run);
   }
   run->plan = planned.plan;
   CheckStepDivision(settings, run->plan);

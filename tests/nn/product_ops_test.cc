@@ -1,6 +1,6 @@
-// The products with epilogues on every device and in every precision against their formulas in double, also
-// where the device has no kernel for a shape and layers compute the parts. Without a GPU the cuda instances
-// are skipped: NOT RUN.
+// GEMMs by a chosen kernel, with epilogues and without, on every device and in every precision against their
+// formulas in double, also where the device has no kernel for a shape and layers compute the parts. Without a
+// GPU the cuda instances are skipped: NOT RUN.
 #include "lib/nn/product_ops.h"
 
 #include <ATen/ops/empty.h>
@@ -13,6 +13,7 @@
 #include <tuple>
 
 #include "lib/device/cuda_backend.h"
+#include "lib/nn/linear/chosen_matmul.h"
 #include "lib/nn/linear/gelu_mlp.h"
 #include "lib/nn/precision.h"
 #include "tests/nn/reference.h"
@@ -63,6 +64,49 @@ class ProductOpsTest : public testing::TestWithParam<std::tuple<at::DeviceType, 
 };
 
 constexpr int64_t kRows = 53, kIn = 40, kOut = 72;
+
+TEST_P(ProductOpsTest, MultiplyIsTheProductOfRowsOrColumnsInTheInputsTypeOrFp32) {
+  constexpr int64_t kEvenRows = 56;  // libraries take lines of a multiple of 16 bytes
+  const at::Tensor a = Stored({kEvenRows, kIn}, 1), b = Stored({kIn, kOut}, 2);
+  const at::Tensor exact = Double(a).mm(Double(b));
+  for (const bool columns : {false, true}) {
+    const auto laid = [&](const at::Tensor& matrix) {
+      return columns ? matrix.t().contiguous().t() : matrix;
+    };
+    for (const at::ScalarType type : {PrecisionDtype(precision_), at::kFloat}) {
+      at::Tensor out = Empty({kEvenRows, kOut}, type);
+      ASSERT_TRUE(ops::Multiply(laid(a), laid(b), /*accumulate=*/false, 0, out));
+      EXPECT_LT(RelativeDifference(Double(out), exact), tolerance());
+    }
+    at::Tensor wide = Empty({kEvenRows, kOut + 16}, at::kFloat), within = wide.narrow(1, 8, kOut);
+    ASSERT_TRUE(ops::Multiply(laid(a), laid(b), /*accumulate=*/false, 0, within));
+    EXPECT_LT(RelativeDifference(Double(within), exact), 2e-6);
+    const at::Tensor before = RandomTensor({kEvenRows, kOut}, 3);
+    at::Tensor sum = OnDevice(before.clone());
+    ASSERT_TRUE(ops::Multiply(laid(a), laid(b), /*accumulate=*/true, 0, sum));
+    EXPECT_LT(RelativeDifference(Double(sum), exact.add(before)), 2e-6);
+  }
+}
+
+TEST_P(ProductOpsTest, AChosenMatmulIsTheProductWhicheverKernelIsChosen) {
+  const at::Tensor x = Stored({kRows, kIn}, 1), weight = Stored({kOut, kIn}, 2);
+  ProductChooser chooser;
+  chooser.set_tries(true);
+  at::Tensor y = EmptyStored({kRows, kOut});
+  ChosenMatmul(x, weight.t(), y, /*accumulate=*/false, &chooser);
+  const at::Tensor exact = Double(x).mm(Double(weight).t());
+  EXPECT_LT(RelativeDifference(Double(y), exact), tolerance());
+  EXPECT_EQ(chooser.choices().size(), device_.is_cpu() ? 0u : 1u);
+  chooser.set_tries(false);
+  for (const int64_t candidate : {0, 1, 2, 1000}) {  // the last of which no library has
+    ProductChoices choices = chooser.choices();
+    for (auto& [product, chosen] : choices) chosen = candidate;
+    chooser.set_choices(choices);
+    y.fill_(NAN);
+    ChosenMatmul(x, weight.t(), y, /*accumulate=*/false, &chooser);
+    EXPECT_LT(RelativeDifference(Double(y), exact), tolerance()) << candidate;
+  }
+}
 
 TEST_P(ProductOpsTest, LinearWithBiasIsTheProductWithItsBiasInColumnsOfAWiderMatrix) {
   const at::Tensor x = Stored({kRows, kIn}, 1), weight = Stored({kOut, kIn}, 2),

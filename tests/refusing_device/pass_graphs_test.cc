@@ -10,6 +10,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <functional>
 #include <list>
 #include <optional>
 #include <string>
@@ -165,6 +166,31 @@ TEST_P(PassGraphsChangesTest, WhatCannotBeRecordedEndsTheRunOrGoesOnKernelByKern
     EXPECT_THAT(error.what(), testing::HasSubstr("no graphs today"));
     EXPECT_THAT(error.hint(), testing::HasSubstr("--compile auto"));
   }
+}
+
+/// A clock by which queueing takes this share of a micro-batch's second.
+std::function<double()> ClockOf(double queue_s) {
+  return [queue_s, looks = 0]() mutable {
+    const double seconds[] = {10, 10 + queue_s, 11};
+    return seconds[looks++ % 3];
+  };
+}
+
+TEST_P(PassGraphsChangesTest, AutoRepeatsPassesWhereQueueingThemTakesMoreThanFourFifthsOfTheirTime) {
+  const auto wished = [](double queue_s) -> PassGraphsOptions {
+    return {.most_tokens = 32, .use = GraphUse::kWhereLaunchesBound, .clock_s = ClockOf(queue_s)};
+  };
+  DeviceRun &bound = Graphed(Setup(), wished(0.85)), &busy = Graphed(Setup(), wished(0.75)),
+            &kernels = Graphed(Setup(), WithoutRoom());
+  constexpr int kLonger = 2 * kSteps;  // a shape comes three times
+  for (DeviceRun* run : {&bound, &busy, &kernels}) Step(*run, kLonger);
+  EXPECT_GT(bound.model->graph_counts()->launched, 0);
+  EXPECT_EQ(bound.model->graph_counts()->off, "");
+  EXPECT_EQ(busy.model->graph_counts()->recorded, 0);
+  EXPECT_EQ(busy.model->graph_counts()->off,
+            "the host takes 750.00 ms to queue a micro-batch that is done after 1000.00 ms");
+  EXPECT_TRUE(bound.Weights().equal(kernels.Weights()));
+  EXPECT_TRUE(busy.Weights().equal(kernels.Weights()));
 }
 
 TEST_P(PassGraphsChangesTest, LackOfMemoryWhileRecordingIsForWhoMakesMicroBatchesSmaller) {

@@ -4,7 +4,9 @@
 
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
+#include <utility>
 
 #include "lib/checkpoint/checkpoint.h"
 #include "lib/model/weights_io.h"
@@ -31,8 +33,6 @@ using testing::IsEmpty;
 
 class DeviceResumeTest : public testing::Test {
  protected:
-  static constexpr int kSteps = 6, kStop = 3;
-
   std::string Save(const DeviceRunSetup& setup, DeviceRun* run) {
     RunDirectory directory(folder_.path("run"));
     TrainState state;
@@ -47,7 +47,7 @@ class DeviceResumeTest : public testing::Test {
     std::string checkpoint;
     {
       DeviceRun run(set_, setup, kRefusingDevice);
-      while (run.trainer.step() < kStop) run.trainer.Step(/*read=*/false);
+      while (run.trainer.step() < stop_) run.trainer.Step(/*read=*/false);
       checkpoint = Save(setup, &run);
     }
     const TrainState state = ReadTrainState(checkpoint + "/" + kStateFileName);
@@ -59,17 +59,18 @@ class DeviceResumeTest : public testing::Test {
     SampleStream stream(&set_, setup.plan.stream_options());
     Trainer trainer(test::PartsOf(model.get(), &stream, setup.plan), setup.plan, kRefusingDevice);
     trainer.Restore(state.trainer);
-    while (trainer.step() < kSteps) trainer.Step(/*read=*/false);
+    while (trainer.step() < steps_) trainer.Step(/*read=*/false);
     trainer.Look();
     return test::HostWeights(*model);
   }
   at::Tensor WeightsWithoutAStop(const DeviceRunSetup& setup) const {
     DeviceRun run(set_, setup, kRefusingDevice);
-    while (run.trainer.step() < kSteps) run.trainer.Step();
+    while (run.trainer.step() < steps_) run.trainer.Step();
     return run.Weights();
   }
 
-  const test::CpuKernels quick_;
+  int steps_ = 6, stop_ = 3;
+  std::optional<test::CpuKernels> quick_{std::in_place};
   const TemporaryFolder folder_;
   const test::MemoryShardSet set_ = test::CountingDocuments();
 };
@@ -82,6 +83,17 @@ TEST_F(DeviceResumeTest, ARunGoesOnFromItsFilesBitForBit) {
           << model.name << " " << PrecisionName(precision);
       std::filesystem::remove_all(folder_.path("run"));
     }
+  }
+}
+
+TEST_F(DeviceResumeTest, ARunOnTheKernelsOfTheCudaSourcesGoesOnBitForBit) {
+  quick_.reset();
+  steps_ = 2;
+  stop_ = 1;
+  for (const test::NamedModel& model : test::DeviceModels()) {
+    const DeviceRunSetup setup = {.model = model.config, .plan = test::TinyPlan(Precision::kBf16)};
+    EXPECT_TRUE(WeightsAfterAStop(setup).equal(WeightsWithoutAStop(setup))) << model.name;
+    std::filesystem::remove_all(folder_.path("run"));
   }
 }
 
@@ -113,13 +125,14 @@ class DeviceJob : public testing::Test {
     settings_.save_every = "6";
     settings_.mixed_precision = "bf16";
   }
-  void Train(c10::Device device = kRefusingDevice) const {
+  void Train(c10::Device device = kRefusingDevice, std::optional<int64_t> memory_cap_bytes = {}) const {
     nlohmann::ordered_json summary;
-    const TrainJobContext context = {.families = test::Families(),
-                                     .process = {.threads = 1, .device = device},
-                                     .progress = ProgressMode::kNever,
-                                     .optimizers = BuiltInOptimizers(),
-                                     .objectives = BuiltInObjectives()};
+    const TrainJobContext context = {
+        .families = test::Families(),
+        .process = {.threads = 1, .device = device, .memory_cap_bytes = memory_cap_bytes},
+        .progress = ProgressMode::kNever,
+        .optimizers = BuiltInOptimizers(),
+        .objectives = BuiltInObjectives()};
     EXPECT_EQ(RunTraining(settings_, context, &summary), 0);
   }
   std::string Weights() const { return test::ReadFile(settings_.out + "/latest/model.safetensors"); }
@@ -166,6 +179,7 @@ TEST_F(DeviceJobTest, AStepThatIsNotLoggedAddsNoWait) {
 }
 
 TEST_F(DeviceJobTest, AResumedRunIsTheSameRun) {
+  settings_.deterministic = true;  // no clock decides
   Train();
   const std::string whole = Weights();
   settings_.out = folder_.path("stopped");
@@ -176,6 +190,19 @@ TEST_F(DeviceJobTest, AResumedRunIsTheSameRun) {
   settings_.resume = true;
   Train();
   EXPECT_EQ(Weights(), whole);
+}
+
+TEST_F(DeviceJobTest, AMicroBatchThatNobodyChoseFitsIntoTheGpusMemory) {
+  settings_.batch.reset();
+  settings_.accum.reset();
+  settings_.steps = 1;
+  settings_.eval_data.clear();
+  settings_.eval_every.reset();
+  constexpr int64_t kUsualSamples = 16384 / 32;
+  Train(kRefusingDevice, /*memory_cap_bytes=*/int64_t{12} << 20);
+  const TrainPlan plan = ReadTrainState(settings_.out + "/latest/" + kStateFileName).plan;
+  EXPECT_LT(plan.batch, kUsualSamples);
+  EXPECT_EQ(plan.samples_per_step(), kUsualSamples);
 }
 
 TEST_F(DeviceJobTest, KeepsWhatItChoseByItsDevice) {
@@ -299,6 +326,27 @@ TEST_F(DeviceProductsTest, KernelsAreChosenOnceAndAResumedRunHasTheSame) {
   EXPECT_EQ(GoOn(), weights);
 }
 
+TEST_F(DeviceProductsTest, KernelsOfGemmsWithNothingBeforeOrAfterThemAreChosenToo) {
+  test::WriteFile(folder_.path("model.json"),
+                  R"({"model_type":"llama","vocab_size":258,"hidden_size":16,"num_hidden_layers":1,)"
+                  R"("intermediate_size":32,"num_attention_heads":2,"max_position_embeddings":64})");
+  Begin("llama");
+  const ProductChoices chosen = Stored().products;
+  EXPECT_TRUE(chosen.contains("matmul bf16->bf16 nt 32x16x48"));   // queries, keys and values
+  EXPECT_TRUE(chosen.contains("matmul bf16->bf16 nn 32x48x16"));   // the gradient of what they read
+  EXPECT_TRUE(chosen.contains("matmul bf16->fp32 tn 48x32x16"));   // and of their weights
+  EXPECT_TRUE(chosen.contains("matmul bf16->bf16 nt 32x16x384"));  // the head, padded
+  EXPECT_EQ(ChosenInState(), chosen);
+  std::filesystem::copy(
+      folder_.path("llama"), folder_.path("copy"),
+      std::filesystem::copy_options::recursive | std::filesystem::copy_options::copy_symlinks);
+  Store(0);
+  const std::string with_torchs = GoOn();
+  settings_.out = folder_.path("copy");
+  Store(2);  // whose sums have another order
+  EXPECT_FALSE(GoOn() == with_torchs);
+}
+
 TEST_F(DeviceProductsTest, KernelsOfGemmsInFp8AreChosenToo) {
   test::WriteFile(folder_.path("model.json"),
                   R"({"model_type":"gpt2","vocab_size":258,"n_embd":16,"n_layer":1,"n_inner":32,"n_head":2,)"
@@ -358,6 +406,7 @@ TEST_F(DeviceProductsTest, DeterministicRunsTryNothing) {
 }
 
 TEST_F(DeviceJobTest, WritesInTheBackgroundWhatItWritesInTheForeground) {
+  settings_.deterministic = true;  // no clock decides
   settings_.async_save = "off";
   Train();
   const std::string weights = Weights();

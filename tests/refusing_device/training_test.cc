@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <map>
 #include <optional>
 #include <string>
 #include <tuple>
@@ -52,6 +53,17 @@ class DeviceTrainingTest : public testing::Test {
   DeviceTrainingTest() { test::ResetDeviceCounts(); }
   ~DeviceTrainingTest() override { EXPECT_THAT(CountsOfDevice().violations, IsEmpty()); }
 
+  /// \param max_tokens that are evaluated; 0: all
+  void ExpectEvaluationOfTheCpu(uint64_t max_tokens) const {
+    const EvaluationOptions options = {.sequence_tokens = 16, .batch_tokens = 64, .max_tokens = max_tokens};
+    for (const NamedModel& model : test::DeviceModels()) {
+      const DeviceRunSetup setup = {.model = model.config};
+      DeviceRun here(set_, setup, kCpu), there(set_, setup, kRefusingDevice);
+      const double expected = here.trainer.objective().Evaluate(here.model.get(), set_, options).loss_nats,
+                   nats = there.trainer.objective().Evaluate(there.model.get(), set_, options).loss_nats;
+      EXPECT_NEAR(nats, expected, 1e-5 * expected) << model.name;
+    }
+  }
   /// Takes kSteps steps here and there; gradients, each loss and norm and the last weights are the CPU's.
   void TrainsLikeTheCpu(const DeviceRunSetup& setup) const {
     DeviceRunSetup on_cpu = setup;
@@ -276,14 +288,11 @@ TEST_F(DeviceTrainingTest, InFp8AllGemmsOfMlpsAndTheHeadAreAndNoOthers) {
 
 TEST_F(DeviceTrainingTest, EvaluationIsTheCpus) {
   const test::CpuKernels quick;
-  for (const NamedModel& model : test::DeviceModels()) {
-    const DeviceRunSetup setup = {.model = model.config};
-    DeviceRun here(set_, setup, kCpu), there(set_, setup, kRefusingDevice);
-    const EvaluationOptions options = {.sequence_tokens = 16, .batch_tokens = 64};
-    const double expected = here.trainer.objective().Evaluate(here.model.get(), set_, options).loss_nats,
-                 nats = there.trainer.objective().Evaluate(there.model.get(), set_, options).loss_nats;
-    EXPECT_NEAR(nats, expected, 1e-5 * expected) << model.name;
-  }
+  ExpectEvaluationOfTheCpu(/*max_tokens=*/0);
+}
+
+TEST_F(DeviceTrainingTest, EvaluationByTheKernelsOfTheCudaSourcesIsTheCpus) {
+  ExpectEvaluationOfTheCpu(/*max_tokens=*/128);
 }
 
 TEST_F(DeviceTrainingTest, AMicroBatchEvaluatedWaitsOnce) {

@@ -42,6 +42,7 @@ decltype(ops::Lion) Lion;
 decltype(ops::AdamW8Bit) AdamW8Bit;
 decltype(ops::DiagonalScan) DiagonalScan;
 decltype(ops::DiagonalScanBackward) DiagonalScanBackward;
+decltype(ops::Multiply) Multiply;
 decltype(ops::LinearWithBias) LinearWithBias;
 decltype(ops::LinearWithGelu) LinearWithGelu;
 decltype(ops::LinearBackwardIntoGelu) LinearBackwardIntoGelu;
@@ -84,6 +85,7 @@ void ForEachOperator(const Visitor& visit) {
   visit.template operator()<&operators::AdamW8Bit>("adamw_8bit");
   visit.template operator()<&operators::DiagonalScan>("diagonal_scan");
   visit.template operator()<&operators::DiagonalScanBackward>("diagonal_scan_backward");
+  visit.template operator()<&operators::Multiply>("multiply");
   visit.template operator()<&operators::LinearWithBias>("linear_with_bias");
   visit.template operator()<&operators::LinearWithGelu>("linear_with_gelu");
   visit.template operator()<&operators::LinearBackwardIntoGelu>("linear_backward_into_gelu");

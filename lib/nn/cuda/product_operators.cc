@@ -1,4 +1,4 @@
-// The operators that multiply matrices with an epilogue, by the seam of epilogue_product.h.
+// The operators that multiply matrices, with an epilogue or without, by the seam of epilogue_product.h.
 #include <ATen/Context.h>
 #include <ATen/ops/empty.h>
 
@@ -20,6 +20,12 @@ ProductOperand TransposeOf(const at::Tensor& matrix) {
   ProductOperand operand = RowsOf(matrix);
   operand.transposed = true;
   return operand;
+}
+
+/// Either.
+ProductOperand OperandOf(const at::Tensor& matrix) {
+  const bool transposed = matrix.stride(1) != 1 && matrix.size(1) != 1;
+  return transposed ? TransposeOf(matrix.t()) : RowsOf(matrix);
 }
 
 EpilogueProduct ProductOf(Epilogue epilogue, const at::Tensor& operand, int64_t depth, int64_t candidate,
@@ -55,6 +61,17 @@ at::Tensor StoredBias(const std::optional<at::Tensor>& bias, const at::Tensor& o
 }  // namespace
 
 namespace operators {
+
+bool Multiply(const at::Tensor& a_mk, const at::Tensor& b_kn, bool accumulate, int64_t candidate,
+              at::Tensor& out_mn) {
+  if (out_mn.size(0) == 0) return false;
+  const OperatorCall call({out_mn.narrow(0, 0, 1)});  // whose rows may lie apart
+  EpilogueProduct product = ProductOf(Epilogue::kNone, a_mk, a_mk.size(1), candidate, out_mn);
+  product.a = OperandOf(a_mk);
+  product.b = OperandOf(b_kn);
+  product.accumulate = accumulate;
+  return Compute(call, product, a_mk);
+}
 
 bool LinearWithBias(const at::Tensor& x_nk, const at::Tensor& weight_ok, const at::Tensor& bias_o, int64_t,
                     int64_t candidate, at::Tensor& y_no) {

@@ -10,8 +10,8 @@
 #include "lib/base/error.h"
 #include "lib/base/profile_scope.h"
 #include "lib/nn/linear/bias.h"
+#include "lib/nn/linear/chosen_matmul.h"
 #include "lib/nn/linear/fp8.h"
-#include "lib/nn/linear/matmul.h"
 #include "lib/nn/linear/quantized_product.h"
 #include "lib/nn/product_ops.h"
 #include "lib/spec/precision.h"
@@ -102,9 +102,11 @@ int64_t Linear::CandidateOf(const char* name, const at::Tensor& a, int64_t depth
                             const ProductChooser::Trial& trial) const {
   ProductChooser* const chooser = parameters_->product_chooser();
   if (chooser == nullptr) return 0;
-  const std::string product = std::string(name) + " " + PrecisionName(parameters_->numerics().precision) +
-                              " " + std::to_string(RowsOfProduct(a.numel() / depth)) + "x" +
-                              std::to_string(depth) + "x" + std::to_string(columns);
+  const auto product = [&] {
+    return std::string(name) + " " + PrecisionName(parameters_->numerics().precision) + " " +
+           std::to_string(RowsOfProduct(a.numel() / depth)) + "x" + std::to_string(depth) + "x" +
+           std::to_string(columns);
+  };
   return chooser->CandidateOf(product, a.device(), trial);
 }
 
@@ -132,7 +134,7 @@ void Linear::Forward(const at::Tensor& x, at::Tensor& y) const {
   for (const Piece& piece : pieces_) {
     at::Tensor columns = pieces_.size() == 1 ? y : y.narrow(1, piece.column, piece.rows);
     if (TryForwardWithBias(piece, x, columns)) continue;
-    Matmul(x, parameters_->ComputeMatrix(piece.first, piece.rows, in_).t(), columns);
+    MultiplyForward(piece, x, columns);
     AddBiases(piece, y);
   }
 }
@@ -175,7 +177,9 @@ void Linear::MultiplyForward(const Piece& piece, const at::Tensor& x, at::Tensor
     return MultiplyQuantized(parameters_->numerics(), matrices, x, columns);
   }
   const at::Tensor weight = parameters_->ComputeMatrix(piece.first, piece.rows, in_);
-  if (!fp8_) return Matmul(x, weight.t(), columns);
+  if (!fp8_) {
+    return ChosenMatmul(x, weight.t(), columns, /*accumulate=*/false, parameters_->product_chooser());
+  }
   const Numerics& numerics = parameters_->numerics();
   Multiply(Fp8Matrix(numerics, x, Fp8Format::kE4m3).Rows(),
            Fp8Matrix(numerics, weight, Fp8Format::kE4m3).Rows(), columns, /*accumulate=*/false,
@@ -243,7 +247,9 @@ void Linear::Backward(const at::Tensor& dy, const at::Tensor& x, at::Tensor& d_x
       target = parameters_->NextGradient(piece.first, piece.rows, in_);
     if (TryGradients(piece, columns, x, target)) continue;
     AddBiasGradients(piece, dy);
-    if (target.gradient.defined()) AccumulateWeightGradient(columns, x, target);
+    if (target.gradient.defined()) {
+      AccumulateWeightGradient(columns, x, target, parameters_->product_chooser());
+    }
   }
   if (d_x.defined()) InputGradient(dy, d_x);
 }
@@ -251,7 +257,8 @@ void Linear::Backward(const at::Tensor& dy, const at::Tensor& x, at::Tensor& d_x
 void Linear::InputGradient(const at::Tensor& dy, at::Tensor& d_x) const {
   for (const Piece& piece : pieces_) {
     const at::Tensor weight = parameters_->ComputeMatrix(piece.first, piece.rows, in_);
-    Matmul(dy.narrow(1, piece.column, piece.rows), weight, d_x, /*accumulate=*/piece.column != 0);
+    ChosenMatmul(dy.narrow(1, piece.column, piece.rows), weight, d_x, /*accumulate=*/piece.column != 0,
+                 parameters_->product_chooser());
   }
 }
 
@@ -287,17 +294,19 @@ void Linear::MultiplyAllBackward(const at::Tensor& dy, const at::Tensor& x, at::
       continue;
     }
     if ((*parameters_)[piece.first].trainable) {
-      AccumulateWeightGradient(columns, x, parameters_->NextGradient(piece.first, piece.rows, in_));
+      AccumulateWeightGradient(columns, x, parameters_->NextGradient(piece.first, piece.rows, in_),
+                               parameters_->product_chooser());
     }
     if (!d_x.defined()) continue;
     const at::Tensor weight = parameters_->ComputeMatrix(piece.first, piece.rows, in_);
-    Matmul(columns, weight, d_x, /*accumulate=*/piece.column != 0);
+    ChosenMatmul(columns, weight, d_x, /*accumulate=*/piece.column != 0, parameters_->product_chooser());
   }
   if (!adapted_.empty()) parameters_->adapters()->Backward(*parameters_, adapted_, dy, x, d_x);
 }
 
-void AccumulateWeightGradient(const at::Tensor& dy, const at::Tensor& x, GradientTarget target) {
-  Matmul(dy.t(), x, target.gradient, target.accumulate);
+void AccumulateWeightGradient(const at::Tensor& dy, const at::Tensor& x, GradientTarget target,
+                              ProductChooser* chooser) {
+  ChosenMatmul(dy.t(), x, target.gradient, target.accumulate, chooser);
 }
 
 }  // namespace trainwright

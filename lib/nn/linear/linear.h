@@ -113,6 +113,8 @@ class Linear {
 };
 
 /// Puts dy^T x to a gradient [out, in], as in Linear::Backward.
-void AccumulateWeightGradient(const at::Tensor& dy, const at::Tensor& x, GradientTarget target);
+/// \param chooser of a GPU's kernels, or null
+void AccumulateWeightGradient(const at::Tensor& dy, const at::Tensor& x, GradientTarget target,
+                              ProductChooser* chooser = nullptr);
 
 }  // namespace trainwright

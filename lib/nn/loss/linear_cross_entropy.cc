@@ -8,8 +8,8 @@
 
 #include "lib/base/profile_scope.h"
 #include "lib/nn/embedding/embedding.h"
+#include "lib/nn/linear/chosen_matmul.h"
 #include "lib/nn/linear/fp8.h"
-#include "lib/nn/linear/matmul.h"
 #include "lib/nn/loss/head_slices.h"
 
 namespace trainwright {
@@ -43,7 +43,7 @@ void LinearCrossEntropy::AddWeightGradient(const at::Tensor& d_logits_np, const 
   const auto add = [&](int64_t first, int64_t columns) {
     if (columns == 0) return;
     at::Tensor rows = d_weight.gradient.narrow(0, first, columns);
-    Matmul(d_logits_np.narrow(1, first, columns).t(), x_nd, rows, d_weight.accumulate);
+    ChosenMatmul(d_logits_np.narrow(1, first, columns).t(), x_nd, rows, d_weight.accumulate, chooser_);
   };
   add(0, even);
   add(even, vocabulary - even);
@@ -106,7 +106,7 @@ LossSum LinearCrossEntropy::Run(const at::Tensor& hidden_nd, const at::Tensor& w
       x_in_fp8.emplace(numerics_, x, Fp8Format::kE4m3);
       Multiply(x_in_fp8->Rows(), fp8->of_logits, logits, /*accumulate=*/false, chooser_);
     } else {
-      Matmul(x, weight_pd.t(), logits);
+      ChosenMatmul(x, weight_pd.t(), logits, /*accumulate=*/false, chooser_);
     }
     at::Tensor losses = losses_n3.narrow(0, begin, rows);
     SoftmaxCrossEntropy(numerics_, logits, labels.labels_r.narrow(0, begin, rows), vocabulary, terms, scale,
@@ -122,7 +122,7 @@ LossSum LinearCrossEntropy::Run(const at::Tensor& hidden_nd, const at::Tensor& w
       PassBackInFp8(logits, *fp8, *x_in_fp8, d_weight, d_x);
     } else {
       if (d_weight.gradient.defined()) AddWeightGradient(logits, x, d_weight);
-      Matmul(logits, weight_pd, d_x);
+      ChosenMatmul(logits, weight_pd, d_x, /*accumulate=*/false, chooser_);
     }
     d_weight.accumulate = true;
     if (!all_rows) d_hidden_nd->index_copy_(0, labels.rows_r.narrow(0, begin, rows), d_x);

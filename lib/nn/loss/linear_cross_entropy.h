@@ -58,8 +58,8 @@ class LinearCrossEntropy {
                            const LossTerms& terms, const GradientScale& scale, at::Tensor& d_hidden_nd,
                            GradientTarget d_weight);
 
-  /// \param chooser of the kernels of GEMMs in fp8, outlives this; null, as at first: the library's best
-  /// guesses
+  /// \param chooser of the kernels of GEMMs on a GPU, outlives this; null, as at first: torch's, and in fp8
+  /// the library's best guesses
   void set_product_chooser(ProductChooser* chooser) { chooser_ = chooser; }
 
   /// Memory of the slices and of padded weights, grown to the largest so far.

@@ -1,0 +1,28 @@
+/// The micro-batch of a run on a GPU for which nobody chose one: the usual one, or where the GPU is too small
+/// for it one that fits, with about the same samples a step.
+#pragma once
+
+#include <cstdint>
+
+#include "lib/memory/training_memory.h"
+#include "lib/run/train_plan.h"
+#include "lib/run/train_settings.h"
+#include "lib/train/choice_log.h"
+
+namespace trainwright {
+
+/// \param asked left as it is where it says a micro-batch, how to find one, or how many a step has
+/// \param plan that follows from them, of a language model's loss; of several ranks left as it is
+/// \param memory_bytes that training may take where it computes; 0: not known
+/// \returns the settings, with the micro-batch and accumulation of what fits; as asked where not one sample
+///     does
+TrainSettings FitBatch(const TrainSettings& asked, const ModelFamilies& families,
+                       const MemoryRequest& request, const TrainPlan& plan, int64_t memory_bytes,
+                       ChoiceLog* log);
+
+/// What FitBatch may give to training of a GPU's memory: less what only a run shows, and the eighth of what
+/// the state leaves that the head's slices may take.
+/// \param state_bytes of weights and of what goes with them
+int64_t MemoryToFit(int64_t whole_bytes, int64_t state_bytes);
+
+}  // namespace trainwright
