@@ -405,10 +405,12 @@ bool TextNormalizer::Apply(const Step& step, std::string_view text, bool prepend
     case Kind::kReplaceRuns:
       return ReplaceRuns(step, text, out);
     case Kind::kReplaceStart: {
-      const bool there = text.starts_with(step.pattern);
+      const std::string_view space = " ", pattern = step.pattern,
+                             start = step.or_space && text.starts_with(space) ? space : pattern;
+      const bool there = text.starts_with(start);
       if (there) out->append(step.content);
-      out->append(text.substr(there ? step.pattern.size() : 0));
-      return !there || KeepsFirst(step.pattern, step.content);
+      out->append(text.substr(there ? start.size() : 0));
+      return !there || KeepsFirst(start, step.content);
     }
     case Kind::kTrimSpaces: {
       const size_t begin = std::min(text.find_first_not_of(' '), text.size());

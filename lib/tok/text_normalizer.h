@@ -26,7 +26,7 @@ struct NormalizerStep {
     kNmt,           ///< takes some control characters out, makes others and some spaces ' '
     kReplace,       ///< `pattern`, from left to right, by `content`
     kReplaceRuns,   ///< runs of at least `shortest_run` spaces by `content`
-    kReplaceStart,  ///< `pattern` at the beginning by `content`
+    kReplaceStart,  ///< `pattern`, or with `or_space` ' ', at the beginning by `content`
     kTrimSpaces,    ///< takes ' ' off both ends
     kPrepend,       ///< puts `content` before a text that is not empty
     kPrecompiled,   ///< by `map`
@@ -37,6 +37,7 @@ struct NormalizerStep {
   std::string pattern, content;
   size_t shortest_run = 1;
   bool any_white_space = false;  ///< kReplaceRuns: not ' ' alone
+  bool or_space = false;         ///< kReplaceStart
   bool left = false, right = false;
   std::shared_ptr<const CharacterMap> map;
   bool clean_text = false, space_chinese = false, strip_accents = false, lowercase = false;

@@ -93,25 +93,29 @@ class Reader {
       values_.RefuseUnsupported("a normalizer that makes texts a thousand times as long");
   }
 
-  /// The place after Replace of ' ' by U+2581, where no step after it sees the difference; else 0.
+  /// The place after Replace of ' ' by U+2581, where no step after it needs it; else 0.
   size_t PlaceAfterFold() const {
     using Kind = NormalizerStep::Kind;
     const std::vector<NormalizerStep>& steps = pipeline_.normalizer;
+    const auto sees_none = [](const NormalizerStep& step) {
+      const bool of_the_start = step.kind == Kind::kReplaceStart && step.pattern == kSpaceMark;
+      return (step.kind == Kind::kPrepend || of_the_start) && step.content.find(' ') == std::string::npos;
+    };
     size_t place = steps.size();
-    while (place > 0 && steps[place - 1].kind == Kind::kPrepend &&
-           steps[place - 1].content.find(' ') == std::string::npos) {
-      --place;
-    }
+    while (place > 0 && sees_none(steps[place - 1])) --place;
     if (place == 0) return 0;
     const NormalizerStep& last = steps[place - 1];
     return last.kind == Kind::kReplace && last.pattern == " " && last.content == kSpaceMark ? place : 0;
   }
 
-  /// Leaves that step to where the text is cut, unless it is cut at white space, which U+2581 is not.
+  /// Leaves that step to where the text is cut, unless it is cut at white space, which U+2581 is not. What
+  /// would replace a U+2581 at the beginning of a text replaces a ' ' there, too.
   void FoldSpaces() {
     const size_t place = PlaceAfterFold();
     if (place == 0 || pipeline_.cut_at_white_space) return;
-    pipeline_.normalizer.erase(pipeline_.normalizer.begin() + static_cast<ptrdiff_t>(place) - 1);
+    std::vector<NormalizerStep>& steps = pipeline_.normalizer;
+    steps.erase(steps.begin() + static_cast<ptrdiff_t>(place) - 1);
+    for (size_t after = place - 1; after < steps.size(); ++after) steps[after].or_space = true;
     pipeline_.folds_spaces = pipeline_.folds_by_normalizer = true;
   }
 

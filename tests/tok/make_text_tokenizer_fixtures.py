@@ -110,6 +110,15 @@ def llama2():
     return t
 
 
+def converted():
+    """As transformers' general converter has a BPE model of SentencePiece."""
+    t = from_model(bpe_json(lines_of(), 900, MARKS, True))
+    t.normalizer = normalizers.Sequence([normalizers.Replace(" ", MARK), normalizers.Replace(Regex(r"\A" + MARK), MARK * 2)])
+    t.pre_tokenizer = pre_tokenizers.Sequence([pre_tokenizers.Metaspace(MARK, "always", split=False)])
+    t.decoder = decoders.Sequence([decoders.ByteFallback(), decoders.Metaspace(MARK, "always", split=False)])
+    return t
+
+
 def llama_legacy():
     t = from_model(bpe_json(lines_of(extra=False), 500, MARKS, False))
     t.normalizer = normalizers.Sequence([normalizers.Prepend(MARK), normalizers.Replace(" ", MARK)])
@@ -273,7 +282,7 @@ def bert_short():
 
 
 FAMILIES = [llama2, llama_legacy, llama_first, phi3, gemma, metaspace, metaspace_fused, unmarked, t5, xlmr, albert, unigram_bytes,
-            unigram_plain, bert, bert_cased, bert_short]
+            unigram_plain, bert, bert_cased, bert_short, converted]
 
 
 def main():

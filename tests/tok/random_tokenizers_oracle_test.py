@@ -44,7 +44,8 @@ class Maker:
 
     def text(self):
         parts = ["", " ", "  ", "<s>", "</s>", "<m>", "ab", "Ab", MARK]
-        return "".join(self.random.choice([self.word(), self.word() + " "] + parts) for _ in range(self.random.randint(0, 12)))
+        count = self.random.randint(0, 12) * (8 if self.flip(0.1) else 1)  # some longer than what is looked at together
+        return "".join(self.random.choice([self.word(), self.word() + " "] + parts) for _ in range(count))
 
     def normalizer_step(self):
         choose = self.random.choice
@@ -62,7 +63,8 @@ class Maker:
     def normalizer(self):
         steps = [self.normalizer_step() for _ in range(self.random.choice([0, 0, 1, 1, 2, 3]))]
         if self.flip(0.3):
-            steps += self.random.choice([[{"type": "Prepend", "prepend": MARK}, FOLD], [FOLD]])
+            doubled = {"type": "Replace", "pattern": {"Regex": r"\A" + MARK}, "content": MARK * 2}
+            steps += self.random.choice([[{"type": "Prepend", "prepend": MARK}, FOLD], [FOLD], [FOLD, doubled]])
         return {"type": "Sequence", "normalizers": steps} if steps else None
 
     def pre_tokenizer(self):

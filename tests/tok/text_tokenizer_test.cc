@@ -72,9 +72,9 @@ class TextTokenizerFamilyTest : public ::testing::TestWithParam<const char*> {
 
 INSTANTIATE_TEST_SUITE_P(Families, TextTokenizerFamilyTest,
                          ::testing::Values("llama2", "llama_legacy", "llama_first", "phi3", "gemma",
-                                           "metaspace", "metaspace_fused", "unmarked", "t5", "xlmr", "albert",
-                                           "unigram_bytes", "unigram_plain", "bert", "bert_cased",
-                                           "bert_short"),
+                                           "metaspace", "metaspace_fused", "unmarked", "converted", "t5",
+                                           "xlmr", "albert", "unigram_bytes", "unigram_plain", "bert",
+                                           "bert_cased", "bert_short"),
                          [](const auto& info) { return std::string(info.param); });
 
 TEST_P(TextTokenizerFamilyTest, GivesTheLibrarysIdsForWrittenDocuments) {
