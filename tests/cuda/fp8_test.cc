@@ -5,10 +5,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "lib/nn/cuda/epilogue_product.h"
 #include "lib/nn/cuda/fp8_kernels.h"
 #include "tests/cuda/kernel_cases.h"
-#include "tests/support/cuda_emulation/host_product.h"
 #include "tests/support/fp8_reference.h"
 
 namespace trainwright::cuda {
@@ -117,63 +115,6 @@ TEST_P(CudaFp8EncodeTest, OfNothingLaunchesNothing) {
       Fp8Encode({storage(), nullptr, 0, 16, 16}, Fp8Format::kE4m3, nullptr, false, nullptr, 16, nullptr),
       cudaSuccess);
   EXPECT_TRUE(cuda_emulation::LaunchCounts().empty());
-}
-
-/// The host's implementation of the seam, of codes.
-class Fp8ProductTest : public testing::Test {
- protected:
-  static constexpr int64_t kProductRows = 5, kColumns = 32, kDepth = 48;
-  Fp8ProductTest() : a_(kProductRows * kDepth, Access::kWide), b_(kColumns * kDepth, Access::kWide) {
-    cuda_emulation::ResetProductCounts();
-    for (int64_t i = 0; i < a_.size(); ++i) a_[i] = static_cast<uint8_t>(i * 11 % 0x70);
-    for (int64_t i = 0; i < b_.size(); ++i) b_[i] = static_cast<uint8_t>(0x80 + i * 7 % 0x60);
-  }
-  EpilogueProduct Product(Memory<float>* out) {
-    return {.rows = kProductRows,
-            .columns = kColumns,
-            .depth = kDepth,
-            .a = {a_.data(), kDepth, false},
-            .b = {b_.data(), kDepth, true},
-            .out = out->data(),
-            .out_stride = kColumns,
-            .fp8 = Fp8Operands{Fp8Format::kE5m2, Fp8Format::kE4m3, a_scale_.data(), b_scale_.data()}};
-  }
-  Memory<uint8_t> a_, b_;
-  const Memory<float> a_scale_ = {std::vector<float>{0.25f}, Access::kWide},
-                      b_scale_ = {std::vector<float>{3.0f}, Access::kWide};
-};
-
-TEST_F(Fp8ProductTest, IsTheScaledSumOfTheCodesValuesAndMayBeAdded) {
-  for (const bool accumulate : {false, true}) {
-    Memory<float> out(std::vector<float>(kProductRows * kColumns, 2), Access::kWide);
-    EpilogueProduct product = Product(&out);
-    product.accumulate = accumulate;
-    ASSERT_EQ(MultiplyWithEpilogue(product, nullptr, nullptr), ProductStatus::kDone);
-    for (int64_t i = 0; i < out.size(); ++i) {
-      double sum = 0, terms = 0;
-      for (int64_t k = 0; k < kDepth; ++k) {
-        const double term = test::Fp8Value(Fp8Format::kE5m2, a_[i / kColumns * kDepth + k]) *
-                            test::Fp8Value(Fp8Format::kE4m3, b_[i % kColumns * kDepth + k]) * 0.75;
-        sum += term;
-        terms += std::fabs(term);
-      }
-      EXPECT_NEAR(out[i], sum + (accumulate ? 2 : 0), 1e-6 * terms + 1e-6) << i;
-    }
-  }
-  EXPECT_THAT(cuda_emulation::ProductCounts(), ElementsAre(Pair("fp8", 2)));
-}
-
-TEST_F(Fp8ProductTest, LayoutsThatTheLibraryHasNoKernelsForAreRefused) {
-  Memory<float> out(kProductRows * kColumns, Access::kWide);
-  const auto status = [&](auto change) {
-    EpilogueProduct product = Product(&out);
-    change(&product);
-    return MultiplyWithEpilogue(product, nullptr, nullptr);
-  };
-  EXPECT_EQ(status([](EpilogueProduct* p) { p->a.transposed = true; }), ProductStatus::kUnsupported);
-  EXPECT_EQ(status([](EpilogueProduct* p) { p->b.transposed = false; }), ProductStatus::kUnsupported);
-  EXPECT_EQ(status([](EpilogueProduct* p) { p->depth = 40; }), ProductStatus::kUnsupported);
-  EXPECT_EQ(status([](EpilogueProduct* p) { p->columns = 24; }), ProductStatus::kUnsupported);
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 // The seam of epilogue_product.h by cuBLASLt. The library's matrices have contiguous columns: our rows. So it
-// is asked for the transpose, out^T = b^T a^T, with b as its first operand.
+// is asked for the transpose, out^T = b^T a^T, with b as its first operand. Where there is no GPU, tests
+// carry its calls out by the library of tests/support/fake_cublaslt.
 #include <optional>
 #include <utility>
 #include <vector>
