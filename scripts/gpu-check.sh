@@ -9,15 +9,19 @@
 #   --only STEP,...    these steps alone
 #   --skip STEP,...    all but these
 #   --deadline SECONDS begin nothing, and go on with nothing, after so long
-#   --list             the steps, the most seconds that each may take, and what they are
+#   --list             the steps that --only and --skip leave, the most seconds that each may take, what they are, and the sum
 #   --dry-run          the same command lines on the CPU, with tiny sizes
 #   --dry-run-device D or on what the build's engines take for device D: a stand-in for a GPU
 #   --build DIR        the build to use (default: the bundle, or build/cuda)
 #
 # Run again with the same --out it goes on where it stopped: steps that have ended are not repeated, whatever came of them. The
-# order is by worth: which machine it is, three steps of every family, the GPU's tests, the CPU's losses, then speeds. There it
-# needs an NVIDIA driver, the PyPI torch of the version that the build was made with (found by python3, or named by
-# TRAINWRIGHT_TORCH_DIR), and no network or compiler. A bundle above 60 MiB is refused.
+# order is by worth: which machine it is, three steps of every family, the GPU's tests, the CPU's losses, then speeds, graphs and
+# fp8, reruns, and the sanitizers. There it needs an NVIDIA driver, the PyPI torch of the version that the build was made with
+# (found by python3, or named by TRAINWRIGHT_TORCH_DIR), and no network or compiler.
+#
+# A leased machine is sent 64 MiB at once, the tracked files of the clone with them: a bundle is refused that is larger than what
+# these, uncompressed, leave. They have 25 MiB; the bundle of the release build, which has no CUDA plugin, has 26 of the 39 left.
+#
 # Exit 0: all steps passed or are not available there, 1: one failed or was not come to, 2: wrong usage, 5: no GPU, nothing run.
 set -euo pipefail
 here=$(cd "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")" && pwd)

@@ -5,7 +5,7 @@ import shutil
 import subprocess
 import tempfile
 
-MOST_BYTES = 60 << 20
+MOST_BYTES_SENT = 64 << 20  # at once to a leased machine: the bundle and the tracked files of the clone
 HERE = pathlib.Path(__file__).resolve().parent
 SOURCE = HERE.parent.parent
 TOOLS = ("train", "evaluate", "generate", "gpu-probe", "pretokenize", "pack")
@@ -20,6 +20,23 @@ class BundleError(Exception):
     def __init__(self, problem, hint):
         super().__init__(problem)
         self.hint = hint
+
+
+def tracked_bytes():
+    """Uncompressed: a bundle that fits beside them so fits however they travel."""
+    listed = shutil.which("git") and subprocess.run(["git", "-C", SOURCE, "ls-files", "-z"], text=True, capture_output=True,
+                                                    check=False)
+    if listed and listed.stdout:
+        paths = [SOURCE / name for name in listed.stdout.split("\0") if name]
+    else:  # no clone, or another user's: all but what is built
+        folders = [path for path in SOURCE.iterdir() if path.name != "build" and not path.name.startswith(".")]
+        paths = [path for folder in folders for path in (folder, *folder.rglob("*"))]
+    return sum(path.lstat().st_size for path in paths if path.is_file())
+
+
+def bytes_left():
+    """For the bundle, beside the tracked files."""
+    return MOST_BYTES_SENT - tracked_bytes()
 
 
 def libraries_of(programs):
@@ -51,9 +68,12 @@ def fill(folder, build):
     shutil.copy(SOURCE / "examples/data/tinyshakespeare.txt", folder)
 
 
-def make(file, build, most_bytes=MOST_BYTES):
-    """\\returns its size; nothing is left where it would be too large"""
+def make(file, build, most_bytes=None):
+    """\\param most_bytes if not those that are left
+    \\returns its size; nothing stays where it would be too large"""
     file = pathlib.Path(file)
+    if most_bytes is None:
+        most_bytes = bytes_left()
     with tempfile.TemporaryDirectory() as scratch:
         folder = pathlib.Path(scratch) / "gpu-check"
         folder.mkdir()

@@ -98,8 +98,9 @@ def main():
             die(str(error), error.hint)
         return 0
     if options.list:
-        for step in steps.STEPS:
+        for step in chosen(options):
             print(f"{step.name:22}{step.limit_s:4} s  {(step.run.__doc__ or '').splitlines()[0] if step.run.__doc__ else ''}".rstrip())
+        print(f"{'in all':22}{sum(step.limit_s for step in chosen(options)):4} s  at most")
         return 0
     settings = settings_of(options)
     whole = Runner(settings).run_all(chosen(options))

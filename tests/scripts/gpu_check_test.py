@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """What scripts/gpu-check.sh promises, without a GPU: its steps run on the CPU with tiny sizes (--dry-run), and its runner with
-stand-in steps.
+stand-in steps. gpu_check_device_test.py runs it where a GPU is played, gpu_check_bundle_test.py makes bundles.
 
 usage: gpu_check_test.py SOURCE_DIR BUILD_DIR
 """
 import json
+import os
 import pathlib
 import shutil
 import subprocess
@@ -12,12 +13,12 @@ import sys
 import tempfile
 import time
 import unittest
+import unittest.mock
 
 BUILD = pathlib.Path(sys.argv.pop(2)).resolve()
 SOURCE = pathlib.Path(sys.argv.pop(1)).resolve()
 sys.path.insert(0, str(SOURCE / "scripts/gpu_check"))
 sys.dont_write_bytecode = True
-import bundle  # noqa: E402
 import runner  # noqa: E402
 import steps  # noqa: E402
 
@@ -46,12 +47,13 @@ class Scratch(unittest.TestCase):
 
 
 class DryRun(Scratch):
-    build, device = BUILD, "cpu"
+    build, device, environment = BUILD, "cpu", {}
 
     def check(self, *arguments):
         return subprocess.run([SOURCE / "scripts/gpu-check.sh", "--dry-run", "--dry-run-device", self.device, "--build", self.build,
                                "--out", self.out, *arguments],
-                              text=True, capture_output=True, check=False, timeout=600, stdin=subprocess.DEVNULL)
+                              text=True, capture_output=True, check=False, timeout=600, stdin=subprocess.DEVNULL,
+                              env=os.environ | self.environment)
 
     def check_trace_and_reruns(self, figures):
         """\\param figures of the steps, by name"""
@@ -95,41 +97,19 @@ class DryRunTest(DryRun):
         self.assertIn("there is no step gpt3", result.stderr)
         self.assertIn("loss_parity", result.stderr)
 
+    def test_the_list_ends_with_the_sum_of_the_limits_of_what_is_chosen(self):
+        for chosen, options in ((STEPS, []), (["reruns", "memcheck"], ["--only", "reruns,memcheck"])):
+            listed = [line.split() for line in self.check("--list", *options).stdout.splitlines()]
+            self.assertEqual([words[0] for words in listed], [*chosen, "in"])
+            self.assertEqual(listed[-1][:2] + listed[-1][3:], ["in", "all", "s", "at", "most"])
+            self.assertEqual(int(listed[-1][2]), sum(int(words[1]) for words in listed[:-1]))
+
     @unittest.skipIf(list(pathlib.Path("/dev").glob("nvidia[0-9]*")), "this machine has a GPU")
     def test_without_a_gpu_nothing_runs(self):
         result = subprocess.run([SOURCE / "scripts/gpu-check.sh", "--build", BUILD, "--out", self.out], text=True,
                                 capture_output=True, check=False, timeout=60)
         self.assertEqual((result.returncode, records(self.out)), (5, []))
         self.assertIn("no GPU: NOT RUN", result.stderr)
-
-
-@unittest.skipUnless((BUILD / "tests/refusing_device/refusing_train_engine").exists(), "this build has no refusing device")
-class RefusingDeviceDryRunTest(DryRun):
-    """The steps that train, on the device whose memory no host may touch: the command lines of a GPU, word for word."""
-
-    def setUp(self):
-        super().setUp()
-        self.build, self.device = self.folder / "build", "cuda"
-        (self.build / "bin").mkdir(parents=True)
-        (self.build / "libexec/trainwright").mkdir(parents=True)
-        for name in ("pretokenize", "pack"):
-            (self.build / "bin" / name).symlink_to(BUILD / "bin" / name)
-        shutil.copy(BUILD / "bin/train", self.build / "bin")  # it looks for its engine where it lies
-        (self.build / "libexec/trainwright/train-engine").symlink_to(BUILD / "tests/refusing_device/refusing_train_engine")
-
-    def test_the_steps_that_train_pass(self):
-        names = ["first_steps", "loss_parity", "gpt2_124m", "kernel_trace", "compiled", "fp8", "llama_1b_8k", "ten_small_32k",
-                 "reruns"]
-        result = self.check("--only", ",".join(names))
-        told = records(self.out)
-        self.assertEqual([(r["step"], r["status"]) for r in told], [(name, "passed") for name in names], result.stdout)
-        by_name = {record["step"]: record["figures"] for record in told}
-        self.check_trace_and_reruns(by_name)
-        self.assertLess(by_name["loss_parity"]["first_step_difference"], 1e-4)
-        self.assertGreater(by_name["compiled"]["launched"], 0)
-        log = (self.out.with_name("out.work") / "commands.log").read_text()
-        self.assertIn("device refusing:0", log)
-        self.assertNotIn("has no effect on a CPU", log)
 
 
 class ProfileFiguresTest(unittest.TestCase):
@@ -151,6 +131,23 @@ class ProfileFiguresTest(unittest.TestCase):
         self.assertEqual(steps.profile_figures(record),
                          {"steps": 3, "wall_time_s": 2.0, "gemm_tflops": 5.0, "shares": {"gemm": 0.1, "norm": 0.9},
                           "longest_s": {"matmul": 0.5}})
+
+
+class SanitizerTest(unittest.TestCase):
+    def test_a_run_of_no_case_has_failed(self):
+        told = {}
+
+        class Stand:
+            settings = runner.Settings(*[None] * 5)
+            test_program = staticmethod(str)
+            run = staticmethod(lambda *_, **__: (0, told["text"]))
+
+        with unittest.mock.patch("shutil.which", return_value="compute-sanitizer"):
+            told["text"] = "[  PASSED  ] 2 tests.\n========= ERROR SUMMARY: 0 errors\n"
+            self.assertEqual(steps.memcheck(Stand), {"summary": "ERROR SUMMARY: 0 errors", "passed": 2})
+            told["text"] = "[  PASSED  ] 0 tests.\n========= ERROR SUMMARY: 0 errors\n"
+            with self.assertRaisesRegex(runner.StepFailed, "no case ran under it"):
+                steps.memcheck(Stand)
 
 
 class RunnerTest(Scratch):
@@ -206,38 +203,6 @@ class RunnerTest(Scratch):
         self.assertEqual((whole, statuses), (False, {"quick": "passed", "long": "cut_off"}))
         whole, statuses = self.run_steps(chosen)
         self.assertEqual((whole, statuses, runs), (True, {"quick": "passed", "long": "passed"}, ["quick", "long", "long"]))
-
-
-class BundleTest(Scratch):
-    def setUp(self):
-        super().setUp()
-        self.build = self.folder / "build"
-        names = ([f"bin/{name}" for name in bundle.TOOLS] + [f"libexec/trainwright/{name}" for name in bundle.ENGINES] +
-                 [f"tests/{name}" for name in bundle.TESTS])
-        for name in names:
-            (self.build / name).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy("/bin/true", self.build / name)
-        self.file = self.folder / "bundle.tar.zst"
-
-    def test_holds_what_the_check_needs(self):
-        self.assertEqual(bundle.make(self.file, self.build), self.file.stat().st_size)
-        listed = subprocess.run(["tar", "--zstd", "-tf", self.file], text=True, capture_output=True, check=True).stdout.splitlines()
-        for name in ("gpu-check.sh", "gpu_check/main.py", "gpu_check/configs/gpt2-124m.json", "tinyshakespeare.txt",
-                     "libexec/trainwright/libtrainwright_cuda.so", "tests/nn_test", "fixtures/nn/fixtures/"):
-            self.assertIn(f"gpu-check/{name}", listed)
-
-    def test_too_large_a_one_is_refused_with_what_is_large_and_leaves_nothing(self):
-        with self.assertRaises(bundle.BundleError) as refused:
-            bundle.make(self.file, self.build, most_bytes=1000)
-        self.assertIn("MiB, more than", str(refused.exception))
-        self.assertIn("MiB", refused.exception.hint)
-        self.assertFalse(self.file.exists())
-
-    def test_a_build_that_is_not_whole_is_refused_with_what_it_lacks(self):
-        (self.build / "tests/nn_test").unlink()
-        with self.assertRaises(bundle.BundleError) as refused:
-            bundle.make(self.file, self.build)
-        self.assertIn("tests/nn_test is not built", str(refused.exception))
 
 
 if __name__ == "__main__":
