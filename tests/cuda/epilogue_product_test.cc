@@ -162,5 +162,15 @@ TEST_P(EpilogueProductTest, ThatThereIsNoAlgorithmIsAskedOnceToo) {
   of.ExpectNothingWritten();
 }
 
+#ifdef TRAINWRIGHT_HOST_SEAM
+/// As a library may; cuBLASLt takes such rows.
+TEST_P(EpilogueProductTest, RowsOfNoMultipleOfEightElementsAreRefusedAndNothingIsWritten) {
+  ProductCase of = Case({.columns = 15, .gap = 1});
+  EXPECT_EQ(Multiply(of.Product(Epilogue::kNone)), ProductStatus::kUnsupported);
+  of.ExpectNothingWritten();
+  EXPECT_THAT(CountedProducts(), ElementsAre(Pair("unsupported", 1)));
+}
+#endif
+
 }  // namespace
 }  // namespace trainwright::cuda
