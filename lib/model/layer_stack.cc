@@ -219,6 +219,9 @@ void LayerStack::TakeFromOperators(size_t layer, const LayerViews& views) {
   for (size_t i = 0; i < kept_tensors_.size(); ++i) {
     if (IsOfOperator(i)) SavedOf(layer, i).of_operator = views[i];
   }
+}
+
+void LayerStack::CountFromOperators() {
   int64_t bytes = 0;
   for (const std::vector<Saved>& of_layer : saved_) {
     for (const Saved& saved : of_layer) {
@@ -296,6 +299,7 @@ at::Tensor LayerStack::RunForward(LayerPass& pass, const SpanTable& spans, Keep 
     TakeFromOperators(i, views);
     PutAway(i, views);
   }
+  if (keep == Keep::kForBackward) CountFromOperators();
   return pass.Finish(residual);
 }
 

@@ -162,6 +162,8 @@ class LayerStack : public Body {
   bool IsOfOperator(size_t tensor) const { return kept_tensors_[tensor].of_operator && offload_ == nullptr; }
   /// Takes what operators made in the forward pass of a layer, for the backward pass.
   void TakeFromOperators(size_t layer, const LayerViews& views);
+  /// Notes how much that is, once it is of all layers.
+  void CountFromOperators();
   /// Lets it go.
   void ReturnToOperators(size_t layer);
   /// Whether each layer has its own; the last one's stays in any case.

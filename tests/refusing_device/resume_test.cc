@@ -304,6 +304,12 @@ class DeviceProductsTest : public DeviceJob {
     settings_.resume = false;
     Train();
   }
+  /// The directory of a run, as "copy".
+  void Copy(const std::string& run) const {
+    using Options = std::filesystem::copy_options;
+    std::filesystem::copy(folder_.path(run), folder_.path("copy"),
+                          Options::recursive | Options::copy_symlinks);
+  }
   /// \returns the weights at the end
   std::string GoOn() {
     settings_.max_minutes = 0;
@@ -317,9 +323,7 @@ TEST_F(DeviceProductsTest, KernelsAreChosenOnceAndAResumedRunHasTheSame) {
   Begin("run");
   const ProductChoices chosen = Stored().products;
   EXPECT_TRUE(chosen.contains("linear_with_gelu bf16 32x16x24"));
-  std::filesystem::copy(
-      folder_.path("run"), folder_.path("copy"),
-      std::filesystem::copy_options::recursive | std::filesystem::copy_options::copy_symlinks);
+  Copy("run");
   const std::string weights = GoOn();
   EXPECT_EQ(Stored().products, chosen);
   settings_.out = folder_.path("copy");
@@ -337,9 +341,7 @@ TEST_F(DeviceProductsTest, KernelsOfGemmsWithNothingBeforeOrAfterThemAreChosenTo
   EXPECT_TRUE(chosen.contains("matmul bf16->fp32 tn 48x32x16"));   // and of their weights
   EXPECT_TRUE(chosen.contains("matmul bf16->bf16 nt 32x16x384"));  // the head, padded
   EXPECT_EQ(ChosenInState(), chosen);
-  std::filesystem::copy(
-      folder_.path("llama"), folder_.path("copy"),
-      std::filesystem::copy_options::recursive | std::filesystem::copy_options::copy_symlinks);
+  Copy("llama");
   Store(0);
   const std::string with_torchs = GoOn();
   settings_.out = folder_.path("copy");
@@ -361,9 +363,7 @@ TEST_F(DeviceProductsTest, KernelsOfGemmsInFp8AreChosenToo) {
 
 TEST_F(DeviceProductsTest, AResumedRunComputesWithTheStoredKernels) {
   Begin("run");
-  std::filesystem::copy(
-      folder_.path("run"), folder_.path("copy"),
-      std::filesystem::copy_options::recursive | std::filesystem::copy_options::copy_symlinks);
+  Copy("run");
   Store(0);
   const std::string with_the_first = GoOn();
   settings_.out = folder_.path("copy");
@@ -374,9 +374,7 @@ TEST_F(DeviceProductsTest, AResumedRunComputesWithTheStoredKernels) {
 
 TEST_F(DeviceProductsTest, ARunOfBeforeGoesOnWithTheKernelsThatItHadInAFileOfTheirOwn) {
   Begin("run");
-  std::filesystem::copy(
-      folder_.path("run"), folder_.path("copy"),
-      std::filesystem::copy_options::recursive | std::filesystem::copy_options::copy_symlinks);
+  Copy("run");
   Store(1);
   const ProductChoices chosen = Stored().products;
   const std::string weights = GoOn();

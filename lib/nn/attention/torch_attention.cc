@@ -324,8 +324,7 @@ void TorchAttentionBackward(AttentionBackend backend, const Numerics& numerics, 
                             const at::Tensor& d_out_nhk, const at::Tensor& qkv, const at::Tensor& out_nhk,
                             const at::Tensor& lse_hn, const SpanTable& spans, at::Tensor& d_qkv,
                             const RopeRows* rope) {
-  const std::vector<int64_t> sizes = {shape.num_tokens, shape.num_heads, shape.head_dim};
-  const at::Tensor out = out_nhk.view(sizes), d_out = d_out_nhk.view(sizes);
+  const at::Tensor out = HeadsOfOutput(shape, out_nhk), d_out = HeadsOfOutput(shape, d_out_nhk);
   if (backend == AttentionBackend::kFlash) {
     const AttentionHeads gradients = PackedFlashAttentionBackward(d_out, HeadsOf(shape, qkv), {out, lse_hn},
                                                                   PackedOf(spans), ReachOf(shape));
