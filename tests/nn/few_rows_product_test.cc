@@ -1,0 +1,161 @@
+#include "lib/nn/linear/few_rows_product.h"
+
+#include <ATen/Parallel.h>
+#include <ATen/core/Tensor.h>
+#include <ATen/ops/eq.h>
+#include <ATen/ops/full.h>
+#include <ATen/ops/isfinite.h>
+#include <ATen/ops/logical_not.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <ostream>
+#include <string>
+#include <tuple>
+
+#include "lib/nn/linear/block_matmul.h"
+#include "lib/nn/linear/micro_kernel.h"
+#include "tests/nn/reference.h"
+
+namespace trainwright {
+namespace {
+
+using test::RandomTensor;
+
+struct Shape {
+  int64_t rows, depth, columns;
+};
+
+void PrintTo(const Shape& shape, std::ostream* out) {
+  *out << shape.rows << 'x' << shape.depth << 'x' << shape.columns;
+}
+
+enum class Kind { kFp32, kBf16, kWidened };
+
+/// x [rows, depth] w [columns, depth]^T.
+struct Operands {
+  Operands(const Shape& shape, Kind kind) : kind(kind) {
+    const auto type = kind == Kind::kFp32 ? at::kFloat : at::kBFloat16;
+    x = RandomTensor({shape.rows, shape.depth}, 1).to(type);
+    w = RandomTensor({shape.columns, shape.depth}, 2).to(type);
+  }
+  cpu::BlockProduct Product(const at::Tensor& rows, bool turned, at::Tensor& out, bool accumulate) const {
+    return {.m = rows.size(turned ? 1 : 0),
+            .n = w.size(0),
+            .k = w.size(1),
+            .bf16 = kind != Kind::kFp32,
+            .a = {.data = rows.const_data_ptr(), .stride = rows.stride(0), .transposed = turned},
+            .b = {.data = w.const_data_ptr(), .stride = w.stride(0), .transposed = true},
+            .out = out.mutable_data_ptr(),
+            .out_stride = out.stride(0),
+            .out_bf16 = out.scalar_type() == at::kBFloat16,
+            .accumulate = accumulate,
+            .widens = kind == Kind::kWidened};
+  }
+  /// Rows whose other axis is contiguous: they are not few rows to MultiplyFewRows.
+  at::Tensor ByBlocks(at::Tensor out, bool accumulate = false) const {
+    const at::Tensor turned = x.t().contiguous();
+    EXPECT_TRUE(cpu::BlockMatmul(Product(turned, true, out, accumulate)));
+    return out;
+  }
+  at::Tensor ByFewRows(at::Tensor out, bool accumulate = false) const {
+    EXPECT_TRUE(cpu::BlockMatmul(Product(x, false, out, accumulate)));
+    return out;
+  }
+
+  Kind kind;
+  at::Tensor x, w;
+};
+
+using Case = std::tuple<Shape, Kind>;
+
+class FewRowsProductTest : public testing::TestWithParam<Case> {
+ protected:
+  void SetUp() override {
+    if (!cpu::HasMicroKernels(std::get<1>(GetParam()) == Kind::kBf16)) GTEST_SKIP() << "no such instructions";
+  }
+};
+
+TEST_P(FewRowsProductTest, HasTheBitsOfBlocks) {
+  const auto [shape, kind] = GetParam();
+  const Operands operands(shape, kind);
+  for (const auto type : {at::kFloat, at::kBFloat16}) {
+    const at::Tensor out = at::full({shape.rows, shape.columns}, NAN, type);
+    EXPECT_TRUE(operands.ByFewRows(out.clone()).equal(operands.ByBlocks(out.clone())));
+  }
+}
+
+TEST_P(FewRowsProductTest, AddsWithTheBitsOfBlocks) {
+  const auto [shape, kind] = GetParam();
+  const Operands operands(shape, kind);
+  for (const auto type : {at::kFloat, at::kBFloat16}) {
+    const at::Tensor out = RandomTensor({shape.rows, shape.columns}, 3).to(type);
+    EXPECT_TRUE(operands.ByFewRows(out.clone(), true).equal(operands.ByBlocks(out.clone(), true)));
+  }
+}
+
+TEST_P(FewRowsProductTest, WritesNothingBesideTheResult) {
+  const auto [shape, kind] = GetParam();
+  const Operands operands(shape, kind);
+  const at::Tensor all = at::full({shape.rows + 2, shape.columns + 5}, 7.0f);
+  operands.ByFewRows(all.narrow(0, 1, shape.rows).narrow(1, 2, shape.columns));
+  all.narrow(0, 1, shape.rows).narrow(1, 2, shape.columns).fill_(7.0f);
+  EXPECT_TRUE(all.eq(7.0f).all().item<bool>());
+}
+
+std::string CaseName(const testing::TestParamInfo<Case>& info) {
+  const auto& [shape, kind] = info.param;
+  const char* names[] = {"fp32", "bf16", "widened"};
+  return std::to_string(shape.rows) + "x" + std::to_string(shape.depth) + "x" +
+         std::to_string(shape.columns) + "_" + names[static_cast<int>(kind)];
+}
+
+// Tiles of all widths and what is left of them; depths of several parts; as many rows as are few.
+INSTANTIATE_TEST_SUITE_P(Shapes, FewRowsProductTest,
+                         testing::Combine(testing::Values(Shape{32, 384, 384}, Shape{17, 96, 1000},
+                                                          Shape{40, 1026, 61}, Shape{64, 4610, 20},
+                                                          Shape{65, 34, 259}, Shape{129, 640, 49},
+                                                          Shape{cpu::kMostFewRows, 130, 50}),
+                                          testing::Values(Kind::kFp32, Kind::kBf16, Kind::kWidened)),
+                         CaseName);
+
+TEST(FewRowsProductTest, BitsDependOnNoOtherRowsNorOnThreads) {
+  if (!cpu::HasMicroKernels(false)) GTEST_SKIP() << "no such instructions";
+  Operands operands({cpu::kMostFewRows + 88, 700, 260}, Kind::kFp32);
+  const at::Tensor all = operands.ByFewRows(at::full({operands.x.size(0), 260}, NAN));
+  operands.x = operands.x.narrow(0, 0, 37);
+  const int threads = at::get_num_threads();
+  for (const int count : {1, 3}) {
+    at::set_num_threads(count);
+    EXPECT_TRUE(operands.ByFewRows(at::full({37, 260}, NAN)).equal(all.narrow(0, 0, 37)));
+  }
+  at::set_num_threads(threads);
+}
+
+TEST(FewRowsProductTest, ValuesThatAreNotFiniteReachTheirRowOrColumnAlone) {
+  if (!cpu::HasMicroKernels(false)) GTEST_SKIP() << "no such instructions";
+  const Operands operands({33, 200, 90}, Kind::kFp32);
+  operands.x[32][199] = std::numeric_limits<float>::infinity();
+  operands.w[89][0] = NAN;
+  const at::Tensor finite = operands.ByFewRows(at::full({33, 90}, 0.0)).isfinite();
+  EXPECT_EQ(finite.logical_not().sum().item<int64_t>(), 33 + 90 - 1);
+}
+
+TEST(FewRowsProductTest, LeavesWhatLiesOtherwise) {
+  const Operands operands({32, 384, 384}, Kind::kFp32);
+  at::Tensor out = at::full({32, 384}, 5.0f);
+  cpu::BlockProduct product = operands.Product(operands.x, false, out, false);
+  product.a.transposed = true;
+  EXPECT_FALSE(cpu::MultiplyFewRows(product));
+  product.a.transposed = product.b.transposed = false;
+  EXPECT_FALSE(cpu::MultiplyFewRows(product));
+  product.b.transposed = true;
+  product.m = cpu::kMostFewRows + 1;
+  EXPECT_FALSE(cpu::MultiplyFewRows(product));
+  EXPECT_TRUE(out.eq(5.0f).all().item<bool>());
+}
+
+}  // namespace
+}  // namespace trainwright
