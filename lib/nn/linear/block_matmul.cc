@@ -12,8 +12,6 @@
 namespace trainwright::cpu {
 namespace {
 
-// kBlockDepth rows of a right panel and the kTaskRows rows of the left operand share the second-level cache.
-constexpr int64_t kTaskRows = 128;
 constexpr int64_t kLeastRows = 8;
 // Larger products are computed in parts whose packed operands fit the last-level cache.
 constexpr int64_t kPartBytes = int64_t{8} << 20;
@@ -56,26 +54,26 @@ void MultiplyPart(const BlockProduct& product) {
       PackRight(product, layout, panel * kPanelColumns, right_data + panel * layout.panel_bytes());
     }
   });
-  const int64_t row_tasks = (product.m + kTaskRows - 1) / kTaskRows, groups = PanelGroups(row_tasks, panels);
+  const int64_t row_tasks = (product.m + layout.task_rows - 1) / layout.task_rows;
+  const int64_t groups = PanelGroups(row_tasks, panels);
   const Codec codec = product.out_bf16 ? Codec::kBf16 : Codec::kFp32;
   const int64_t out_bytes = product.out_bf16 ? 2 : 4;
   at::parallel_for(0, row_tasks * groups, 1, [&](int64_t begin, int64_t end) {
-    const at::Tensor left = Scratch(layout.left_bytes(kTaskRows) + kBlockRows * kPanelColumns * 4);
-    auto* left_data = left.mutable_data_ptr<uint8_t>();
-    auto* block = reinterpret_cast<float*>(left_data + layout.left_bytes(kTaskRows));
+    LeftRows left(product, layout);
+    const at::Tensor scratch = Scratch(layout.block_rows * kPanelColumns * 4);
+    auto* block = static_cast<float*>(scratch.mutable_data_ptr());
     int64_t packed_task = -1;
     for (int64_t task = begin; task < end; ++task) {
       const int64_t row_task = task / groups, group = task % groups;
-      const int64_t first_row = row_task * kTaskRows, end_row = std::min(product.m, first_row + kTaskRows);
-      if (row_task != packed_task) PackLeft(product, layout, first_row, end_row, left_data);
+      const int64_t first_row = row_task * layout.task_rows,
+                    end_row = std::min(product.m, first_row + layout.task_rows);
+      if (row_task != packed_task) left.Pack(first_row, end_row);
       packed_task = row_task;
       for (int64_t panel = panels * group / groups; panel < panels * (group + 1) / groups; ++panel) {
         const int64_t column = panel * kPanelColumns, columns = std::min(kPanelColumns, product.n - column);
-        for (int64_t row = first_row; row < end_row; row += kBlockRows) {
-          const int64_t rows = std::min(kBlockRows, end_row - row);
-          MultiplyBlock(layout, RoundUp(rows, kRowUnit), RoundUp(columns, kRowUnit),
-                        left_data + layout.left_bytes(row - first_row), layout.left_stride,
-                        right_data + panel * layout.panel_bytes(), block);
+        for (int64_t row = first_row; row < end_row; row += layout.block_rows) {
+          const int64_t rows = std::min(layout.block_rows, end_row - row);
+          left.Multiply(row - first_row, rows, columns, right_data + panel * layout.panel_bytes(), block);
           BestKernels().store_tile(
               codec, block, kPanelColumns, rows, columns,
               static_cast<uint8_t*>(product.out) + (row * product.out_stride + column) * out_bytes,

@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "lib/nn/cpu/kernels.h"
+#include "lib/nn/linear/block_tile.h"
 
 namespace trainwright::cpu {
 namespace {
@@ -19,54 +20,42 @@ void CopyElements(const BlockProduct& product, const void* from, int64_t count, 
   }
 }
 
+/// Parts of rows, a stride apart, one for each term. A processor does not foresee them: those some rows later
+/// are fetched.
+void CopyTerms(const BlockProduct& product, const uint8_t* data, int64_t stride, int64_t columns,
+               uint32_t* out, int64_t out_stride) {
+  constexpr int64_t kRowsAhead = 32, kLineBytes = 64;
+  const int64_t stride_bytes = stride * SourceBytes(product), row_bytes = columns * SourceBytes(product);
+  for (int64_t k = 0; k < product.k; ++k) {
+    const uint8_t* from = data + k * stride_bytes;
+    for (int64_t at = 0; at < row_bytes; at += kLineBytes) {
+      __builtin_prefetch(from + kRowsAhead * stride_bytes + at);
+    }
+    CopyElements(product, from, columns, out + k * out_stride);
+  }
+}
+
 }  // namespace
 
 BlockLayout::BlockLayout(const BlockProduct& product)
     : bf16(product.bf16 && !product.widens),
       element_bytes(bf16 ? 2 : 4),
       depth(RoundUp(product.k, kDepthUnit)),
-      // Rows a multiple of 1 KB apart would share a few sets of the cache.
-      left_stride(depth * element_bytes % 1024 == 0 ? depth + 64 / element_bytes : depth) {}
+      tiles(product.a.transposed && HasTiles(bf16 ? TileTerms::kPairs : TileTerms::kFp32)),
+      block_rows(tiles ? 48 : 64),
+      task_rows(tiles ? 144 : 128) {
+  // Rows a multiple of 1 KB apart would share a few sets of the cache.
+  const int64_t padded = depth * element_bytes % 1024 == 0 ? depth + 64 / element_bytes : depth;
+  left_stride = tiles ? task_rows : padded;
+}
 
 at::Tensor Scratch(int64_t size_bytes) {
   return at::empty({size_bytes}, at::TensorOptions().dtype(at::kByte));
 }
 
-void PackLeft(const BlockProduct& product, const BlockLayout& layout, int64_t begin, int64_t end,
-              uint8_t* packed) {
-  const int64_t rows = end - begin, size = layout.element_bytes, stride = layout.left_stride;
-  const auto* data = static_cast<const uint8_t*>(product.a.data);
-  if (!product.a.transposed) {
-    for (int64_t r = 0; r < rows; ++r) {
-      uint8_t* row = packed + r * stride * size;
-      CopyElements(product, data + (begin + r) * product.a.stride * SourceBytes(product), product.k, row);
-      std::memset(row + product.k * size, 0, (layout.depth - product.k) * size);
-    }
-  } else {
-    auto* out = reinterpret_cast<uint32_t*>(packed);
-    if (layout.bf16) {
-      BestKernels().transpose_pairs(reinterpret_cast<const uint16_t*>(data) + begin, product.a.stride,
-                                    product.k, rows, out, stride / 2);
-    } else if (product.bf16) {
-      BestKernels().transpose_widened(reinterpret_cast<const uint16_t*>(data) + begin, product.a.stride,
-                                      product.k, rows, out, stride);
-    } else {
-      BestKernels().transpose(reinterpret_cast<const uint32_t*>(data) + begin, product.a.stride, product.k,
-                              rows, out, stride);
-    }
-    const int64_t filled = layout.bf16 ? RoundUp(product.k, 2) : product.k;
-    for (int64_t r = 0; r < rows; ++r) {
-      std::memset(packed + (r * stride + filled) * size, 0, (layout.depth - filled) * size);
-    }
-  }
-  for (int64_t r = rows; r < RoundUp(rows, kRowUnit); ++r) {
-    std::memset(packed + r * stride * size, 0, layout.depth * size);
-  }
-}
-
 void PackRight(const BlockProduct& product, const BlockLayout& layout, int64_t begin, uint8_t* packed) {
   const int64_t columns = std::min(kPanelColumns, product.n - begin);
-  const int64_t units = layout.bf16 ? RoundUp(product.k, 2) / 2 : product.k;  // rows of 32-bit elements
+  const int64_t units = layout.steps(product);
   auto* out = reinterpret_cast<uint32_t*>(packed);
   if (columns < kPanelColumns) std::memset(packed, 0, layout.panel_bytes());
   std::memset(out + units * kPanelColumns, 0, layout.panel_bytes() - units * kPanelColumns * 4);
@@ -82,28 +71,82 @@ void PackRight(const BlockProduct& product, const BlockLayout& layout, int64_t b
     kernels.interleave_pairs(static_cast<const uint16_t*>(product.b.data) + begin, product.b.stride,
                              product.k, columns, out, kPanelColumns);
   } else {
-    const int64_t bytes = SourceBytes(product);
-    const auto* data = static_cast<const uint8_t*>(product.b.data) + begin * bytes;
-    for (int64_t r = 0; r < product.k; ++r) {
-      CopyElements(product, data + r * product.b.stride * bytes, columns, out + r * kPanelColumns);
-    }
+    CopyTerms(product, static_cast<const uint8_t*>(product.b.data) + begin * SourceBytes(product),
+              product.b.stride, columns, out, kPanelColumns);
   }
 }
 
-void MultiplyBlock(const BlockLayout& layout, int64_t rows, int64_t columns, const uint8_t* left,
-                   int64_t left_stride, const uint8_t* right, float* block) {
-  for (int64_t begin = 0; begin < layout.depth; begin += kBlockDepth) {
-    Multiply({.bf16 = layout.bf16,
-              .rows = rows,
-              .columns = columns,
-              .depth = std::min(kBlockDepth, layout.depth - begin),
-              .left = left + begin * layout.element_bytes,
-              .left_stride = left_stride,
-              .right = right + begin * kPanelColumns * layout.element_bytes,
-              .right_stride = kPanelColumns,
-              .out = block,
-              .out_stride = kPanelColumns,
-              .accumulate = begin > 0});
+LeftRows::LeftRows(const BlockProduct& product, const BlockLayout& layout)
+    : product_(product),
+      layout_(layout),
+      packed_(Scratch(layout.tiles ? layout.steps(product) * layout.left_stride * 4
+                                   : layout.task_rows * layout.left_stride * layout.element_bytes)) {}
+
+void LeftRows::Pack(int64_t begin, int64_t end) {
+  layout_.tiles ? PackTransposed(begin, end - begin) : PackRows(begin, end - begin);
+}
+
+/// As [steps][task_rows], of bf16 in pairs.
+void LeftRows::PackTransposed(int64_t begin, int64_t rows) {
+  auto* out = static_cast<uint32_t*>(packed_.mutable_data_ptr());
+  const auto* data = static_cast<const uint8_t*>(product_.a.data) + begin * SourceBytes(product_);
+  if (layout_.bf16) {
+    BestKernels().interleave_pairs(reinterpret_cast<const uint16_t*>(data), product_.a.stride, product_.k,
+                                   rows, out, layout_.left_stride);
+  } else {
+    CopyTerms(product_, data, product_.a.stride, rows, out, layout_.left_stride);
+  }
+}
+
+/// Contiguous, with zeros to kRowUnit rows and to the layout's depth.
+void LeftRows::PackRows(int64_t begin, int64_t rows) {
+  auto* packed = packed_.mutable_data_ptr<uint8_t>();
+  const int64_t size = layout_.element_bytes, stride = layout_.left_stride;
+  const auto* data = static_cast<const uint8_t*>(product_.a.data);
+  if (!product_.a.transposed) {
+    for (int64_t r = 0; r < rows; ++r) {
+      CopyElements(product_, data + (begin + r) * product_.a.stride * SourceBytes(product_), product_.k,
+                   packed + r * stride * size);
+    }
+  } else {  // where there are no tiles: bf16 in pairs
+    BestKernels().transpose_pairs(reinterpret_cast<const uint16_t*>(data) + begin, product_.a.stride,
+                                  product_.k, rows, reinterpret_cast<uint32_t*>(packed), stride / 2);
+  }
+  const int64_t filled = product_.a.transposed ? RoundUp(product_.k, 2) : product_.k;
+  for (int64_t r = 0; r < rows; ++r) {
+    std::memset(packed + (r * stride + filled) * size, 0, (layout_.depth - filled) * size);
+  }
+  for (int64_t r = rows; r < RoundUp(rows, kRowUnit); ++r) {
+    std::memset(packed + r * stride * size, 0, layout_.depth * size);
+  }
+}
+
+void LeftRows::Multiply(int64_t row, int64_t rows, int64_t columns, const uint8_t* panel,
+                        float* block) const {
+  const auto* packed = packed_.const_data_ptr<uint8_t>();
+  if (layout_.tiles) {
+    return ComputeTiles({.terms = layout_.bf16 ? TileTerms::kPairs : TileTerms::kFp32,
+                         .left = packed + row * 4,
+                         .left_stride_bytes = layout_.left_stride * 4,
+                         .left_transposed = true,
+                         .right = reinterpret_cast<const float*>(panel),
+                         .rows = rows,
+                         .columns = columns,
+                         .steps = layout_.steps(product_),
+                         .out = block});
+  }
+  for (int64_t begin = 0; begin < layout_.depth; begin += kBlockDepth) {
+    cpu::Multiply({.bf16 = layout_.bf16,
+                   .rows = RoundUp(rows, kRowUnit),
+                   .columns = RoundUp(columns, kRowUnit),
+                   .depth = std::min(kBlockDepth, layout_.depth - begin),
+                   .left = packed + (row * layout_.left_stride + begin) * layout_.element_bytes,
+                   .left_stride = layout_.left_stride,
+                   .right = panel + begin * kPanelColumns * layout_.element_bytes,
+                   .right_stride = kPanelColumns,
+                   .out = block,
+                   .out_stride = kPanelColumns,
+                   .accumulate = begin > 0});
   }
 }
 

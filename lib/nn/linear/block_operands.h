@@ -11,21 +11,25 @@
 
 namespace trainwright::cpu {
 
-/// Rows of a block of the result, which is 64 x 64 in fp32 and stays in the first-level cache, and how many
-/// terms of its sums are added at once. A sum is made of parts of kPartDepth terms.
-inline constexpr int64_t kBlockRows = 64, kBlockDepth = 512, kPartDepth = 4096;
+/// How many terms of a sum are added at once. A sum is made of parts of kPartDepth terms.
+inline constexpr int64_t kBlockDepth = 512, kPartDepth = 4096;
 
-/// The operands' elements, in the layout of the micro-kernels.
+/// The operands' elements as they are packed, and the blocks of the result.
 struct BlockLayout {
   explicit BlockLayout(const BlockProduct& product);
-  /// Of packed rows of the left operand.
-  int64_t left_bytes(int64_t rows) const { return rows * left_stride * element_bytes; }
   int64_t panel_bytes() const { return depth * kPanelColumns * element_bytes; }
+  /// Packed rows of 32-bit elements of the right operand, those of padding left out.
+  int64_t steps(const BlockProduct& product) const { return bf16 ? (product.k + 1) / 2 : product.k; }
 
   bool bf16;  ///< of the packed elements
   int64_t element_bytes;
   int64_t depth;  ///< k, padded
-  int64_t left_stride;
+  /// A left operand that is stored as its transpose is multiplied by tiles (block_tile.h), which take it with
+  /// its rows side by side; else by the micro-kernels.
+  bool tiles;
+  /// Of a block of the result, which stays in the first-level cache; and of those that are packed at once.
+  int64_t block_rows, task_rows;
+  int64_t left_stride;  ///< packed elements of 4 bytes with tiles
 };
 
 /// Of an operand's element.
@@ -36,15 +40,26 @@ inline int64_t SourceBytes(const BlockProduct& product) {
 /// Memory of a GEMM, which nothing has written.
 at::Tensor Scratch(int64_t size_bytes);
 
-/// Rows [begin, end) of a, contiguous, padded with zeros to kRowUnit rows and to the layout's depth.
-void PackLeft(const BlockProduct& product, const BlockLayout& layout, int64_t begin, int64_t end,
-              uint8_t* packed);
 /// Columns of b from `begin` on, as [depth][kPanelColumns], bf16 in pairs of rows; zeros around them.
 void PackRight(const BlockProduct& product, const BlockLayout& layout, int64_t begin, uint8_t* packed);
 
-/// block [rows][kPanelColumns] = left right, over the layout's depth.
-/// \param left_stride elements
-void MultiplyBlock(const BlockLayout& layout, int64_t rows, int64_t columns, const uint8_t* left,
-                   int64_t left_stride, const uint8_t* right, float* block);
+/// Rows of the left operand, packed, and blocks of their products.
+class LeftRows {
+ public:
+  /// \param product must outlive the object
+  LeftRows(const BlockProduct& product, const BlockLayout& layout);
+  /// Packs the rows [begin, end), at most task_rows of them, in place of the former ones.
+  void Pack(int64_t begin, int64_t end);
+  /// block [rows][kPanelColumns] = the packed rows [row, row + rows) times a panel of the right operand.
+  void Multiply(int64_t row, int64_t rows, int64_t columns, const uint8_t* panel, float* block) const;
+
+ private:
+  void PackRows(int64_t begin, int64_t rows);
+  void PackTransposed(int64_t begin, int64_t rows);
+
+  const BlockProduct& product_;
+  const BlockLayout layout_;
+  at::Tensor packed_;
+};
 
 }  // namespace trainwright::cpu

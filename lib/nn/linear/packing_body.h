@@ -96,8 +96,13 @@ inline uint32_t Pair(const uint16_t* in, int64_t in_stride, int64_t rows, int64_
 
 void InterleavePairs(const uint16_t* in, int64_t in_stride, int64_t rows, int64_t columns, uint32_t* out,
                      int64_t out_stride) {
+  constexpr int64_t kRowsAhead = 32;  // parts of rows, a stride apart, are nothing that a processor foresees
   for (int64_t r = 0; r < rows; r += 2) {
     uint32_t* to = out + r / 2 * out_stride;
+    for (int64_t c = 0; c < columns; c += 32) {
+      __builtin_prefetch(in + (r + kRowsAhead) * in_stride + c);
+      __builtin_prefetch(in + (r + kRowsAhead + 1) * in_stride + c);
+    }
     int64_t c = 0;
     if (r + 1 < rows) {
       for (; c + kLanes <= columns; c += kLanes) {

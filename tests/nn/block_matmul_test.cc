@@ -1,4 +1,4 @@
-#include "lib/nn/linear/few_rows_product.h"
+#include "lib/nn/linear/block_matmul.h"
 
 #include <ATen/Parallel.h>
 #include <ATen/core/Tensor.h>
@@ -6,8 +6,10 @@
 #include <ATen/ops/full.h>
 #include <ATen/ops/isfinite.h>
 #include <ATen/ops/logical_not.h>
+#include <ATen/ops/zeros.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <limits>
@@ -15,7 +17,7 @@
 #include <string>
 #include <tuple>
 
-#include "lib/nn/linear/block_matmul.h"
+#include "lib/nn/linear/few_rows_product.h"
 #include "lib/nn/linear/micro_kernel.h"
 #include "tests/nn/reference.h"
 
@@ -54,14 +56,24 @@ struct Operands {
             .accumulate = accumulate,
             .widens = kind == Kind::kWidened};
   }
-  /// Rows whose other axis is contiguous: they are not few rows to MultiplyFewRows.
-  at::Tensor ByBlocks(at::Tensor out, bool accumulate = false) const {
-    const at::Tensor turned = x.t().contiguous();
-    EXPECT_TRUE(cpu::BlockMatmul(Product(turned, true, out, accumulate)));
+  /// Too many rows to be few: by the library's micro-kernels.
+  at::Tensor ByMicroKernels(const at::Tensor& out, bool accumulate = false) const {
+    const int64_t rows = x.size(0), more = std::max(rows, cpu::kMostFewRows + 1);
+    at::Tensor padded = at::zeros({more, x.size(1)}, x.options()),
+               all = at::zeros({more, w.size(0)}, out.options());
+    padded.narrow(0, 0, rows).copy_(x);
+    all.narrow(0, 0, rows).copy_(out);
+    EXPECT_TRUE(cpu::BlockMatmul(Product(padded, false, all, accumulate)));
+    return all.narrow(0, 0, rows);
+  }
+  at::Tensor AsTheyLie(at::Tensor out, bool accumulate = false) const {
+    EXPECT_TRUE(cpu::BlockMatmul(Product(x, false, out, accumulate)));
     return out;
   }
-  at::Tensor ByFewRows(at::Tensor out, bool accumulate = false) const {
-    EXPECT_TRUE(cpu::BlockMatmul(Product(x, false, out, accumulate)));
+  /// Stored as the transpose.
+  at::Tensor Turned(at::Tensor out, bool accumulate = false) const {
+    const at::Tensor turned = x.t().contiguous();
+    EXPECT_TRUE(cpu::BlockMatmul(Product(turned, true, out, accumulate)));
     return out;
   }
 
@@ -71,37 +83,44 @@ struct Operands {
 
 using Case = std::tuple<Shape, Kind>;
 
-class FewRowsProductTest : public testing::TestWithParam<Case> {
+class BlockMatmulTest : public testing::TestWithParam<Case> {
  protected:
   void SetUp() override {
     if (!cpu::HasMicroKernels(std::get<1>(GetParam()) == Kind::kBf16)) GTEST_SKIP() << "no such instructions";
   }
 };
 
-TEST_P(FewRowsProductTest, HasTheBitsOfBlocks) {
-  const auto [shape, kind] = GetParam();
-  const Operands operands(shape, kind);
-  for (const auto type : {at::kFloat, at::kBFloat16}) {
-    const at::Tensor out = at::full({shape.rows, shape.columns}, NAN, type);
-    EXPECT_TRUE(operands.ByFewRows(out.clone()).equal(operands.ByBlocks(out.clone())));
-  }
-}
-
-TEST_P(FewRowsProductTest, AddsWithTheBitsOfBlocks) {
+TEST_P(BlockMatmulTest, FewRowsHaveTheBitsOfMicroKernels) {
   const auto [shape, kind] = GetParam();
   const Operands operands(shape, kind);
   for (const auto type : {at::kFloat, at::kBFloat16}) {
     const at::Tensor out = RandomTensor({shape.rows, shape.columns}, 3).to(type);
-    EXPECT_TRUE(operands.ByFewRows(out.clone(), true).equal(operands.ByBlocks(out.clone(), true)));
+    for (const bool accumulate : {false, true}) {
+      EXPECT_TRUE(
+          operands.AsTheyLie(out.clone(), accumulate).equal(operands.ByMicroKernels(out, accumulate)));
+    }
   }
 }
 
-TEST_P(FewRowsProductTest, WritesNothingBesideTheResult) {
+TEST_P(BlockMatmulTest, ATransposedOperandHasTheBitsOfMicroKernels) {
+  const auto [shape, kind] = GetParam();
+  const Operands operands(shape, kind);
+  for (const auto type : {at::kFloat, at::kBFloat16}) {
+    const at::Tensor out = RandomTensor({shape.rows, shape.columns}, 3).to(type);
+    for (const bool accumulate : {false, true}) {
+      EXPECT_TRUE(operands.Turned(out.clone(), accumulate).equal(operands.ByMicroKernels(out, accumulate)));
+    }
+  }
+}
+
+TEST_P(BlockMatmulTest, WritesNothingBesideTheResult) {
   const auto [shape, kind] = GetParam();
   const Operands operands(shape, kind);
   const at::Tensor all = at::full({shape.rows + 2, shape.columns + 5}, 7.0f);
-  operands.ByFewRows(all.narrow(0, 1, shape.rows).narrow(1, 2, shape.columns));
-  all.narrow(0, 1, shape.rows).narrow(1, 2, shape.columns).fill_(7.0f);
+  const at::Tensor result = all.narrow(0, 1, shape.rows).narrow(1, 2, shape.columns);
+  operands.AsTheyLie(result);
+  operands.Turned(result);
+  result.fill_(7.0f);
   EXPECT_TRUE(all.eq(7.0f).all().item<bool>());
 }
 
@@ -113,7 +132,7 @@ std::string CaseName(const testing::TestParamInfo<Case>& info) {
 }
 
 // Tiles of all widths and what is left of them; depths of several parts; as many rows as are few.
-INSTANTIATE_TEST_SUITE_P(Shapes, FewRowsProductTest,
+INSTANTIATE_TEST_SUITE_P(Shapes, BlockMatmulTest,
                          testing::Combine(testing::Values(Shape{32, 384, 384}, Shape{17, 96, 1000},
                                                           Shape{40, 1026, 61}, Shape{64, 4610, 20},
                                                           Shape{65, 34, 259}, Shape{129, 640, 49},
@@ -121,29 +140,32 @@ INSTANTIATE_TEST_SUITE_P(Shapes, FewRowsProductTest,
                                           testing::Values(Kind::kFp32, Kind::kBf16, Kind::kWidened)),
                          CaseName);
 
-TEST(FewRowsProductTest, BitsDependOnNoOtherRowsNorOnThreads) {
+TEST(BlockMatmulTest, BitsDependOnNoOtherRowsNorOnThreads) {
   if (!cpu::HasMicroKernels(false)) GTEST_SKIP() << "no such instructions";
   Operands operands({cpu::kMostFewRows + 88, 700, 260}, Kind::kFp32);
-  const at::Tensor all = operands.ByFewRows(at::full({operands.x.size(0), 260}, NAN));
+  const at::Tensor all = operands.AsTheyLie(at::full({operands.x.size(0), 260}, NAN));
   operands.x = operands.x.narrow(0, 0, 37);
   const int threads = at::get_num_threads();
   for (const int count : {1, 3}) {
     at::set_num_threads(count);
-    EXPECT_TRUE(operands.ByFewRows(at::full({37, 260}, NAN)).equal(all.narrow(0, 0, 37)));
+    EXPECT_TRUE(operands.AsTheyLie(at::full({37, 260}, NAN)).equal(all.narrow(0, 0, 37)));
   }
   at::set_num_threads(threads);
 }
 
-TEST(FewRowsProductTest, ValuesThatAreNotFiniteReachTheirRowOrColumnAlone) {
+TEST(BlockMatmulTest, ValuesThatAreNotFiniteReachTheirRowOrColumnAlone) {
   if (!cpu::HasMicroKernels(false)) GTEST_SKIP() << "no such instructions";
   const Operands operands({33, 200, 90}, Kind::kFp32);
   operands.x[32][199] = std::numeric_limits<float>::infinity();
   operands.w[89][0] = NAN;
-  const at::Tensor finite = operands.ByFewRows(at::full({33, 90}, 0.0)).isfinite();
-  EXPECT_EQ(finite.logical_not().sum().item<int64_t>(), 33 + 90 - 1);
+  for (const bool turned : {false, true}) {
+    const at::Tensor out = at::full({33, 90}, 0.0);
+    const at::Tensor finite = (turned ? operands.Turned(out) : operands.AsTheyLie(out)).isfinite();
+    EXPECT_EQ(finite.logical_not().sum().item<int64_t>(), 33 + 90 - 1);
+  }
 }
 
-TEST(FewRowsProductTest, LeavesWhatLiesOtherwise) {
+TEST(BlockMatmulTest, FewRowsLeaveWhatLiesOtherwise) {
   const Operands operands({32, 384, 384}, Kind::kFp32);
   at::Tensor out = at::full({32, 384}, 5.0f);
   cpu::BlockProduct product = operands.Product(operands.x, false, out, false);
