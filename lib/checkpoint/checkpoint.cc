@@ -1,22 +1,17 @@
 #include "lib/checkpoint/checkpoint.h"
 
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <filesystem>
-#include <map>
 #include <utility>
 #include <vector>
 
 #include "lib/base/error.h"
 #include "lib/base/log.h"
 #include "lib/base/shell_word.h"
-#include "lib/base/utc_time.h"
 #include "lib/base/version.h"
 #include "lib/checkpoint/checkpoint_metadata.h"
-#include "lib/io/byte_sink.h"
 #include "lib/io/byte_source.h"
-#include "lib/io/file_checksum.h"
 #include "lib/spec/model_files.h"
 
 namespace trainwright {
@@ -24,17 +19,11 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr char kMetadataSchema[] = "trainwright.checkpoint/1";
-
-std::string HostName() {
-  char name[256] = {};
-  return gethostname(name, sizeof(name) - 1) == 0 ? name : "";
-}
-
-Error HoldsModelAlone(const std::string& checkpoint) {
+Error HoldsModelAlone(const std::string& checkpoint, const std::string& writer = "--save-model-only writes") {
   return Error(ErrorCode::kUsage, checkpoint,
-               "holds the model alone, as --save-model-only writes it: without optimizer and data position "
-               "no run continues from it",
+               "holds the model alone, as " + writer +
+                   " it: without optimizer and data position "
+                   "no run continues from it",
                "",
                "start another run from its weights: train --init " + ShellWord(checkpoint) + " --out DIR");
 }
@@ -48,26 +37,18 @@ SavedCheckpoint WriteCheckpoint(RunDirectory* run, const CheckpointContent& cont
   try {
     const std::string folder = run->BeginCheckpoint(content.step);
     for (const auto& write_part : content.parts) write_part(folder);
-    std::map<std::string, nlohmann::ordered_json> files;  // sorted by name
-    for (const auto& entry : fs::recursive_directory_iterator(folder)) {
-      if (entry.is_directory()) continue;
-      const std::string name = entry.path().lexically_relative(folder).string();
-      const std::string sha256 = Sha256OfFile(entry.path().string());
-      const uint64_t size_bytes = fs::file_size(entry.path());
-      files[name] = {{"size_bytes", size_bytes}, {"sha256", sha256}};
-      saved.size_bytes += size_bytes;
-      if (name == kWeightsFileName || name == kAdapterWeightsFileName) saved.weights_sha256 = sha256;
+    const nlohmann::ordered_json files = DescribeFiles(folder);
+    for (const auto& [name, entry] : files.items()) {
+      saved.size_bytes += entry.at("size_bytes").get<uint64_t>();
+      if (name == kWeightsFileName || name == kAdapterWeightsFileName)
+        entry.at("sha256").get_to(saved.weights_sha256);
     }
     nlohmann::ordered_json metadata = {
-        {"schema", kMetadataSchema}, {"tool", "train"}, {"version", TRAINWRIGHT_VERSION},
-        {"step", content.step},      {"files", files},
+        {"schema", kCheckpointSchema}, {"tool", "train"}, {"version", TRAINWRIGHT_VERSION},
+        {"step", content.step},        {"files", files},
     };
     metadata.update(content.metadata);
-    metadata["volatile"].push_back("saved_at");
-    metadata["volatile"].push_back("host");
-    metadata["saved_at"] = Rfc3339Now();
-    metadata["host"] = HostName();
-    WriteFileAtomically(folder + "/" + kCheckpointMetadataFile, AsBytes(metadata.dump(2) + "\n"));
+    WriteFolderMetadata(folder, std::move(metadata));
     written = true;
     run->CommitCheckpoint(content.step);
   } catch (const Error& error) {
@@ -93,7 +74,8 @@ nlohmann::json ReadCheckpointMetadata(const std::string& path) {
   const std::vector<uint8_t> text = ReadWholeFile(metadata_path, uint64_t{64} << 20);
   try {
     nlohmann::json metadata = nlohmann::json::parse(text.begin(), text.end());
-    if (metadata.at("schema") != kMetadataSchema) {
+    if (metadata.at("schema") == kModelSchema) throw HoldsModelAlone(path, "--merge and --average write");
+    if (metadata.at("schema") != kCheckpointSchema) {
       throw Error(ErrorCode::kBadInput, metadata_path,
                   "has the unknown schema " + metadata.at("schema").dump());
     }

@@ -1,13 +1,18 @@
 #include "lib/checkpoint/checkpoint_metadata.h"
 
+#include <unistd.h>
+
 #include <algorithm>
+#include <cstdint>
 #include <filesystem>
-#include <nlohmann/json.hpp>
 #include <vector>
 
 #include "lib/base/checksum.h"
 #include "lib/base/error.h"
+#include "lib/base/utc_time.h"
+#include "lib/io/byte_sink.h"
 #include "lib/io/byte_source.h"
+#include "lib/io/file_checksum.h"
 
 namespace trainwright {
 namespace {
@@ -23,6 +28,11 @@ std::string HashOf(const MappedFile& file) {
     file.Release(piece);
   }
   return HexEncode(hash.Digest());
+}
+
+std::string HostName() {
+  char name[256] = {};
+  return gethostname(name, sizeof(name) - 1) == 0 ? name : "";
 }
 
 }  // namespace
@@ -58,6 +68,28 @@ bool VerifyCheckpointFiles(const std::string& folder, FileHashes* hashes) {
     if (hashes != nullptr) hashes->emplace(name, entry["sha256"].get<std::string>());
   }
   return true;
+}
+
+nlohmann::ordered_json DescribeFiles(const std::string& folder) {
+  namespace fs = std::filesystem;
+  std::map<std::string, nlohmann::ordered_json> files;  // sorted by name
+  for (const auto& entry : fs::recursive_directory_iterator(folder)) {
+    if (entry.is_directory()) continue;
+    const std::string path = entry.path().string();
+    const std::string sha256 = Sha256OfFile(path);
+    const uint64_t size_bytes = fs::file_size(path);
+    files[entry.path().lexically_relative(folder).string()] = {{"size_bytes", size_bytes},
+                                                               {"sha256", sha256}};
+  }
+  return files;
+}
+
+void WriteFolderMetadata(const std::string& folder, nlohmann::ordered_json metadata) {
+  metadata["volatile"].push_back("saved_at");
+  metadata["volatile"].push_back("host");
+  metadata["saved_at"] = Rfc3339Now();
+  metadata["host"] = HostName();
+  WriteFileAtomically(folder + "/" + kCheckpointMetadataFile, AsBytes(metadata.dump(2) + "\n"));
 }
 
 nlohmann::ordered_json ReadCheckpointProvenance(const std::string& folder, const std::string& field) {

@@ -1,4 +1,4 @@
-/// metadata.json of a checkpoint folder: the size and SHA-256 of every file beside it.
+/// metadata.json of a checkpoint, or of a model made of others: the size and SHA-256 of every file beside it.
 #pragma once
 
 #include <map>
@@ -8,6 +8,9 @@
 namespace trainwright {
 
 inline constexpr char kCheckpointMetadataFile[] = "metadata.json";
+/// What metadata.json calls itself: of a checkpoint, and of a model without a run.
+inline constexpr char kCheckpointSchema[] = "trainwright.checkpoint/1",
+                      kModelSchema[] = "trainwright.model/1";
 
 /// SHA-256 of files, in hexadecimal, by name.
 using FileHashes = std::map<std::string, std::string>;
@@ -20,6 +23,15 @@ bool IsCheckpointFileName(const std::string& name);
 /// \returns false when the folder has no metadata.json (a model that other tools wrote)
 /// \throws Error{kBadInput} naming the file that disagrees or is missing, Error{kIo}
 bool VerifyCheckpointFiles(const std::string& folder, FileHashes* hashes = nullptr);
+
+/// The field `files` of metadata.json: size_bytes and sha256 of every file that the folder holds, by name.
+/// \throws Error{kIo}
+nlohmann::ordered_json DescribeFiles(const std::string& folder);
+
+/// Writes metadata.json: the fields given, when and where, and that these are volatile. It comes last of a
+/// folder's files.
+/// \throws Error{kIo}
+void WriteFolderMetadata(const std::string& folder, nlohmann::ordered_json metadata);
 
 /// A field of the provenance in the folder's metadata.json, or null.
 nlohmann::ordered_json ReadCheckpointProvenance(const std::string& folder, const std::string& field);

@@ -164,6 +164,16 @@ std::string HashOfWeights(const nlohmann::ordered_json& files) {
   return HexEncode(Sha256Of(AsBytes(lines)));
 }
 
+nlohmann::ordered_json IdentityOfModel(const std::string& folder, const FileHashes& known) {
+  return IdentityOf(folder, HashesOfModel(folder, known));
+}
+
+nlohmann::ordered_json IdentityOfAdapter(const std::string& folder, const FileHashes& known) {
+  std::vector<std::string> names = {kAdapterWeightsFileName, kAdapterConfigFileName};
+  AppendEmbeddingFiles(folder, &names);
+  return IdentityOf(folder, HashesOf(folder, names, known));
+}
+
 void RequireBaseOfAdapter(const std::string& adapter_folder, const std::string& base_folder,
                           const std::string& hint, const FileHashes& known) {
   const nlohmann::ordered_json init = ReadCheckpointProvenance(adapter_folder, "init");
@@ -204,10 +214,9 @@ Checkpoint LoadCheckpoint(const ModelFamilies& families, const std::string& path
   if (adapter_folder.empty()) {
     checkpoint.model = LoadHfModel(families, checkpoint.folder, precision, device, kinds,
                                    /*embedding=*/std::nullopt, format);
-    checkpoint.model_identity = IdentityOf(checkpoint.folder, HashesOfModel(checkpoint.folder, verified));
+    checkpoint.model_identity = IdentityOfModel(checkpoint.folder, verified);
   } else {
-    const nlohmann::ordered_json files = HashesOfModel(checkpoint.folder, verified);
-    checkpoint.model_identity = IdentityOf(checkpoint.folder, files);
+    checkpoint.model_identity = IdentityOfModel(checkpoint.folder, verified);
     adapter_watch.emplace(adapter_folder);
     FileHashes verified_adapter;
     VerifyCheckpointFiles(adapter_folder, &verified_adapter);
@@ -215,7 +224,7 @@ Checkpoint LoadCheckpoint(const ModelFamilies& families, const std::string& path
       RequireBaseOfAdapter(adapter_folder, checkpoint.folder,
                            "name its base with --checkpoint and it with --adapter, or take this base by "
                            "--allow-other-base",
-                           files);
+                           checkpoint.model_identity.at("files").get<FileHashes>());
     }
     // An adapter that was not trained to embed leaves its base as it embeds.
     const std::string& projects = ProjectionOf(adapter_folder) ? adapter_folder : checkpoint.folder;
@@ -228,10 +237,7 @@ Checkpoint LoadCheckpoint(const ModelFamilies& families, const std::string& path
     LoadWeights(checkpoint.folder, &checkpoint.model->parameters());
     LoadPeftWeights(adapter_folder, &checkpoint.model->parameters());
     LoadProjection(projects, &checkpoint.model->parameters());
-    std::vector<std::string> names = {kAdapterWeightsFileName, kAdapterConfigFileName};
-    AppendEmbeddingFiles(adapter_folder, &names);
-    checkpoint.adapter_identity =
-        IdentityOf(adapter_folder, HashesOf(adapter_folder, names, verified_adapter));
+    checkpoint.adapter_identity = IdentityOfAdapter(adapter_folder, verified_adapter);
   }
   checkpoint.tokenizer = LoadTokenizerOfFolder(checkpoint.folder, &checkpoint.tokenizer_problem);
   watch.ThrowIfChanged();

@@ -15,8 +15,7 @@ namespace trainwright {
 struct Checkpoint {
   std::string named;   ///< the folder that the path stands for: of the model, or of an adapter
   std::string folder;  ///< where the model's files are
-  /// What was loaded, to name it in results: {"path", "sha256", "files": {name: sha256}}, with "sha256" as
-  /// HashOfWeights gives it. The adapter's is null without one.
+  /// What was loaded, as IdentityOfModel says it. The adapter's is null without one.
   nlohmann::ordered_json model_identity, adapter_identity;
   std::unique_ptr<LanguageModel> model;
   std::unique_ptr<Tokenizer> tokenizer;  ///< null when the folder holds none that this build knows
@@ -47,6 +46,13 @@ nlohmann::ordered_json HashesOfModel(const std::string& folder, const FileHashes
 /// that of sha256sum's lines of them by rising names.
 /// \param files as HashesOfModel gives them
 std::string HashOfWeights(const nlohmann::ordered_json& files);
+
+/// What names a model, or an adapter, in results: {"path", "sha256", "files": {name: sha256}}, with "sha256"
+/// as HashOfWeights gives it.
+/// \param known as of HashesOfModel
+/// \throws as LoadWeights
+nlohmann::ordered_json IdentityOfModel(const std::string& folder, const FileHashes& known);
+nlohmann::ordered_json IdentityOfAdapter(const std::string& folder, const FileHashes& known);
 
 /// Compares a base model with the SHA-256 of config.json and weights that the metadata.json of an adapter
 /// records of the base it was trained on. An adapter without such a record, as peft writes it, goes with any

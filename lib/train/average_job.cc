@@ -21,15 +21,19 @@ namespace trainwright {
 namespace {
 
 /// The model of a folder, which is as the first one is.
-std::unique_ptr<LanguageModel> LoadPlain(const ModelFamilies& families, const std::string& folder) {
+/// \param inputs gets what it is
+std::unique_ptr<LanguageModel> LoadPlain(const ModelFamilies& families, const std::string& folder,
+                                         nlohmann::ordered_json* inputs) {
   if (IsPeftFolder(folder)) {
     throw Error(ErrorCode::kUsage, folder,
                 "is an adapter: the mean of its matrices is not that of its weights", "",
                 "make models of adapters first, by train --merge");
   }
   const ModelWatch watch(folder);
-  VerifyCheckpointFiles(folder);
+  FileHashes verified;
+  VerifyCheckpointFiles(folder, &verified);
   auto model = LoadHfModel(families, folder, Precision::kFp32, at::Device(at::kCPU));
+  inputs->push_back(IdentityOfModel(folder, verified));
   watch.ThrowIfChanged();
   RequireFiniteWeights(model->parameters(), folder, "holds a weight that is not finite");
   return model;
@@ -59,17 +63,19 @@ nlohmann::ordered_json Average(const ModelFamilies& families, const std::vector<
   }
   std::vector<std::string> models;
   for (const std::string& folder : folders) models.push_back(ResolveCheckpoint(folder));
-  const auto mean = LoadPlain(families, models[0]);
+  nlohmann::ordered_json inputs = nlohmann::ordered_json::array();
+  const auto mean = LoadPlain(families, models[0], &inputs);
   at::Tensor& values = mean->parameters().values();
   at::Tensor sums = values.to(at::kDouble);
   for (size_t i = 1; i < models.size(); ++i) {
     ThrowIfStopped();
-    const auto model = LoadPlain(families, models[i]);
+    const auto model = LoadPlain(families, models[i], &inputs);
     RequireAlike(*mean, models[0], *model, models[i]);
     sums.add_(model->parameters().values());
   }
   values.copy_(sums.div_(static_cast<double>(models.size())));
-  WriteModelLike(models[0], *mean, std::nullopt, {ReadEmbeddingSpec(models[0]), ""}, out);
+  WriteModelLike(models[0], *mean, std::nullopt, {ReadEmbeddingSpec(models[0]), ""},
+                 {{"made_by", "average"}, {"options", {{"average", folders}}}, {"inputs", inputs}}, out);
   return {{"average", out}, {"models", models}};
 }
 

@@ -38,11 +38,15 @@ nlohmann::ordered_json Merge(const ModelFamilies& families, const std::string& a
   }
   const std::string base_folder = base.empty() ? BaseOfAdapter(adapter_folder) : ResolveCheckpoint(base);
   const ModelWatch adapter_watch(adapter_folder), base_watch(base_folder);
-  VerifyCheckpointFiles(adapter_folder);
-  VerifyCheckpointFiles(base_folder);
+  FileHashes adapter_hashes, base_hashes;
+  VerifyCheckpointFiles(adapter_folder, &adapter_hashes);
+  VerifyCheckpointFiles(base_folder, &base_hashes);
+  const nlohmann::ordered_json base_identity = IdentityOfModel(base_folder, base_hashes);
+  const nlohmann::ordered_json adapter_identity = IdentityOfAdapter(adapter_folder, adapter_hashes);
   if (!allow_other_base) {
     RequireBaseOfAdapter(adapter_folder, base_folder,
-                         "name the adapter's base with --init, or take this base by --allow-other-base");
+                         "name the adapter's base with --init, or take this base by --allow-other-base",
+                         base_identity.at("files").get<FileHashes>());
   }
   const auto model = LoadHfModel(families, base_folder, Precision::kFp32, at::Device(at::kCPU));
   RequireFiniteWeights(model->parameters(), base_folder, "holds a weight that is not finite");
@@ -52,7 +56,11 @@ nlohmann::ordered_json Merge(const ModelFamilies& families, const std::string& a
   adapter_watch.ThrowIfChanged();
   base_watch.ThrowIfChanged();
   const std::optional<ChatTemplate> chat_template = FindFolderTemplate(adapter_folder);
-  WriteModelLike(base_folder, *model, chat_template, embedding, out);
+  WriteModelLike(base_folder, *model, chat_template, embedding,
+                 {{"made_by", "merge"},
+                  {"options", {{"merge", adapter}, {"init", base}, {"allow-other-base", allow_other_base}}},
+                  {"inputs", {base_identity, adapter_identity}}},
+                 out);
   return {{"merged", out}, {"base", base_folder}, {"adapter", adapter_folder}};
 }
 

@@ -6,6 +6,8 @@
 #include <filesystem>
 
 #include "lib/base/error.h"
+#include "lib/base/version.h"
+#include "lib/checkpoint/checkpoint_metadata.h"
 #include "lib/documents/folder_template.h"
 #include "lib/embedding/embedding_folder.h"
 #include "lib/io/byte_sink.h"
@@ -59,7 +61,7 @@ void RequireFiniteWeights(const FlatParameters& parameters, const std::string& f
 
 void WriteModelLike(const std::string& folder, const LanguageModel& model,
                     const std::optional<ChatTemplate>& chat_template, const FolderEmbedding& embedding,
-                    const std::string& out) {
+                    const nlohmann::ordered_json& provenance, const std::string& out) {
   fs::create_directories(out);
   for (const char* name : kCompanions) {
     if (!fs::exists(folder + "/" + name)) continue;
@@ -76,12 +78,16 @@ void WriteModelLike(const std::string& folder, const LanguageModel& model,
     CopyProjection(embedding.folder, out);
   }
   for (const auto& [name, text] : model.code()) WriteFileAtomically(out + "/" + name, AsBytes(text));
-  // Last: a folder with config.json is a whole model.
   if (embedding.spec) {
     WriteEmbeddingFolder(out, model.config(), *embedding.spec);
   } else {
     WriteFileAtomically(out + "/" + kConfigFileName, AsBytes(EncodeConfigJson(model.config())));
   }
+  WriteFolderMetadata(out, {{"schema", kModelSchema},
+                            {"tool", "train"},
+                            {"version", TRAINWRIGHT_VERSION},
+                            {"files", DescribeFiles(out)},
+                            {"provenance", provenance}});
 }
 
 }  // namespace trainwright

@@ -1,6 +1,7 @@
 /// Model folders whose weights are made of those of others: by `train --merge` and `train --average`.
 #pragma once
 
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 
@@ -23,11 +24,13 @@ void RequireNewFolder(const std::string& out, const std::string& flag);
 void RequireFiniteWeights(const FlatParameters& parameters, const std::string& folder,
                           const std::string& problem);
 
-/// Writes a model in fp32, with the tokenizer of a folder of the same model and how it generates.
+/// Writes a model in fp32, with the tokenizer of a folder of the same model and how it generates, and
+/// metadata.json with the hashes of these files.
 /// \param chat_template nothing: that of the folder
+/// \param provenance goes into metadata.json: of what the model was made, and how
 /// \throws Error{kIo}
 void WriteModelLike(const std::string& folder, const LanguageModel& model,
                     const std::optional<ChatTemplate>& chat_template, const FolderEmbedding& embedding,
-                    const std::string& out);
+                    const nlohmann::ordered_json& provenance, const std::string& out);
 
 }  // namespace trainwright
