@@ -4,12 +4,14 @@
 #include <ATen/ops/isfinite.h>
 
 #include <filesystem>
+#include <system_error>
 
 #include "lib/base/error.h"
 #include "lib/base/version.h"
 #include "lib/checkpoint/checkpoint_metadata.h"
 #include "lib/documents/folder_template.h"
 #include "lib/embedding/embedding_folder.h"
+#include "lib/io/atomic_folder.h"
 #include "lib/io/byte_sink.h"
 #include "lib/io/byte_source.h"
 #include "lib/model/embedding_projection.h"
@@ -61,14 +63,19 @@ void RequireFiniteWeights(const FlatParameters& parameters, const std::string& f
 
 void WriteModelLike(const std::string& folder, const LanguageModel& model,
                     const std::optional<ChatTemplate>& chat_template, const FolderEmbedding& embedding,
-                    const nlohmann::ordered_json& provenance, const std::string& out) {
-  fs::create_directories(out);
+                    const nlohmann::ordered_json& provenance, const std::string& path) {
+  std::error_code error;
+  fs::create_directories(FolderOf(WithoutLastSlash(path)), error);
+  if (error) throw SystemError(path, "create the folder", error.value(), "choose another place with --out");
+  // Of a link to an empty folder it is that which is replaced.
+  const bool exists = fs::exists(path);
+  AtomicFolder folder_of_model(exists ? fs::canonical(path).string() : path, /*replace=*/exists);
+  const std::string& out = folder_of_model.temporary();
   for (const char* name : kCompanions) {
     if (!fs::exists(folder + "/" + name)) continue;
     WriteFileAtomically(out + "/" + name, ReadWholeFile(folder + "/" + name, uint64_t{1} << 30));
   }
   if (chat_template) WriteFolderTemplate(out, *chat_template, out);
-  RemoveStaleTemporariesOf(out + "/" + kWeightsFileName);
   AtomicFileSink weights(out + "/" + kWeightsFileName);
   SaveWeights(model.parameters(), &weights);
   weights.Commit();
@@ -88,6 +95,8 @@ void WriteModelLike(const std::string& folder, const LanguageModel& model,
                             {"version", TRAINWRIGHT_VERSION},
                             {"files", DescribeFiles(out)},
                             {"provenance", provenance}});
+  RequireNewFolder(path, "--out");  // it may have got files meanwhile
+  folder_of_model.Commit();
 }
 
 }  // namespace trainwright

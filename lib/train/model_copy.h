@@ -25,12 +25,13 @@ void RequireFiniteWeights(const FlatParameters& parameters, const std::string& f
                           const std::string& problem);
 
 /// Writes a model in fp32, with the tokenizer of a folder of the same model and how it generates, and
-/// metadata.json with the hashes of these files.
+/// metadata.json with the hashes of these files. The folder appears whole or not at all.
 /// \param chat_template nothing: that of the folder
 /// \param provenance goes into metadata.json: of what the model was made, and how
-/// \throws Error{kIo}
+/// \param path of the folder, new or empty
+/// \throws Error{kIo}; Error{kUsage} where it is neither any more
 void WriteModelLike(const std::string& folder, const LanguageModel& model,
                     const std::optional<ChatTemplate>& chat_template, const FolderEmbedding& embedding,
-                    const nlohmann::ordered_json& provenance, const std::string& out);
+                    const nlohmann::ordered_json& provenance, const std::string& path);
 
 }  // namespace trainwright

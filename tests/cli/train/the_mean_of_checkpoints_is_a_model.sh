@@ -51,3 +51,15 @@ fails 2 "is an adapter" train -q --average run --average adapter --out bad
 train $options --model llama-5m --steps 1 --out other
 fails 3 "another shape" train -q --average run --average other --out bad
 test ! -e bad
+
+# What cannot be written leaves nothing of the model, and the same command works once it can.
+mkdir empty there && ln -s there linked
+for out in part deep/part empty linked; do
+  everything() { find . -mindepth 1 | grep -v -x ./deep | sort; }
+  touch before && everything > before
+  (ulimit -f 64 && fails 4 "raise the limit" train -q --average run --average run/checkpoints/step-00000001 --out $out)
+  everything | diff before -
+  train -q --average run --average run/checkpoints/step-00000001 --out $out/
+  evaluate -q --checkpoint $out --data shards --threads 1 > out
+done
+test -L linked && test -e there/config.json
