@@ -1,6 +1,7 @@
 #include "lib/run/resumed_plan.h"
 
 #include <filesystem>
+#include <utility>
 
 #include "lib/base/error.h"
 #include "lib/run/plan_choices.h"
@@ -44,6 +45,20 @@ std::vector<std::string> SplitStep(const TrainSettings& settings, int64_t ranks,
   RequireLeaves(*plan);
   return {"micro-batches of " + std::to_string(batch) + " samples instead of the run's " + before +
           kSameSums};
+}
+
+/// Takes over another limit of a micro-batch's tokens.
+/// \returns warnings
+/// \throws Error{kUsage}
+std::vector<std::string> TakeBatchTokens(const TrainSettings& settings, TrainPlan* plan) {
+  const int64_t before = plan->max_batch_tokens, now = settings.max_tokens_per_batch.value_or(before);
+  if (now < 0) throw Error(ErrorCode::kUsage, "--max-tokens-per-batch", "must be at least 0 tokens");
+  if (now == before) return {};
+  plan->max_batch_tokens = now;
+  const auto limit = [](int64_t tokens) {
+    return tokens > 0 ? "of at most " + std::to_string(tokens) + " tokens" : "without a limit of tokens";
+  };
+  return {"micro-batches " + limit(now) + " instead of the run's " + limit(before) + kSameSums};
 }
 
 /// Of an option that may be another one than the run began with.
@@ -115,11 +130,9 @@ std::vector<std::string> ReconcilePlan(const TrainSettings& settings, TrainPlan*
   if (!settings.zero_accum.empty()) {
     plan->zero_accumulation = ParseZeroAccumulation(settings.zero_accum, "--zero-accum");
   }
-  if (settings.max_tokens_per_batch.value_or(0) < 0) {
-    throw Error(ErrorCode::kUsage, "--max-tokens-per-batch", "must be at least 0 tokens");
-  }
-  plan->max_batch_tokens = settings.max_tokens_per_batch.value_or(plan->max_batch_tokens);
-  return SplitStep(settings, ranks, plan);
+  std::vector<std::string> warnings = TakeBatchTokens(settings, plan);
+  for (std::string& warning : SplitStep(settings, ranks, plan)) warnings.push_back(std::move(warning));
+  return warnings;
 }
 
 }  // namespace trainwright

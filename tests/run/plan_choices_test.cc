@@ -351,6 +351,26 @@ TEST(PlanChoices, OnResumeADivisionThatTheObjectiveDoesNotTakeIsRefused) {
   EXPECT_EQ(text.max_batch_tokens, 64);
 }
 
+TEST(PlanChoices, OnResumeAnotherLimitOfTokensIsToldAsAnotherOrderOfTheSameSums) {
+  TrainPlan plan;
+  plan.max_batch_tokens = 64;
+  TrainSettings settings;
+  const std::string order = ": the same sums in another order, so results differ by rounding";
+  EXPECT_EQ(ReconcilePlan(settings, &plan), std::vector<std::string>());
+  settings.max_tokens_per_batch = 64;
+  EXPECT_EQ(ReconcilePlan(settings, &plan), std::vector<std::string>());
+  settings.max_tokens_per_batch = 32;
+  EXPECT_EQ(ReconcilePlan(settings, &plan),
+            std::vector<std::string>{
+                "micro-batches of at most 32 tokens instead of the run's of at most 64 tokens" + order});
+  EXPECT_EQ(plan.max_batch_tokens, 32);
+  settings.max_tokens_per_batch = 0;
+  EXPECT_EQ(ReconcilePlan(settings, &plan),
+            std::vector<std::string>{
+                "micro-batches without a limit of tokens instead of the run's of at most 32 tokens" + order});
+  EXPECT_EQ(plan.max_batch_tokens, 0);
+}
+
 // Whether it says the same as the run's own, the run's samples tell.
 TEST(PlanChoices, AFileOfAnOwnOptionMayBeNamedOtherwiseOnResume) {
   const TrainPlan plan = GritPlan({"num_samples=counts.json"});
