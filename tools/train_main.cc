@@ -16,6 +16,7 @@
 #include "lib/optim/optimizer_registry.h"
 #include "lib/run/deepspeed_batch.h"
 #include "lib/run/html_report.h"
+#include "lib/run/instead_of_training.h"
 #include "lib/run/settings_check.h"
 #include "lib/spec/own_options.h"
 #include "lib/train/average_job.h"
@@ -49,7 +50,9 @@ int TellStatus(const std::string& path, bool as_json, nlohmann::ordered_json* su
 
 /// Does what is to be done instead of training, if it is.
 /// \returns the exit status; nullopt: nothing is
+/// \throws Error{kUsage}
 std::optional<int> RunInstead(const TrainSettings& settings, ToolRun* run) {
+  CheckInsteadOfTraining(settings, run->options);
   if (!settings.report.empty()) {
     run->summary["report"] = WriteRunReports(settings.report);
     return 0;

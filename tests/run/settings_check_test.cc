@@ -4,8 +4,10 @@
 
 #include <cmath>
 #include <functional>
+#include <string>
 #include <vector>
 
+#include "lib/run/instead_of_training.h"
 #include "tests/support/support.h"
 
 namespace trainwright {
@@ -148,6 +150,55 @@ TEST(RankSettingsTest, AnExactWorldIsOfPowersOfTwoUpToIt) {
   for (const int64_t ranks : {3, 5, 8}) {
     EXPECT_EQ(CodeOf([&] { CheckRanks(settings, ranks); }), ErrorCode::kUsage) << ranks;
   }
+}
+
+OptionValue Given(const std::string& key, OptionOrigin origin = OptionOrigin::kCommandLine) {
+  return {.key = key, .value = "x", .origin = origin};
+}
+
+TEST(InsteadOfTrainingTest, TwoThingsAreNotDoneInOneCall) {
+  TrainSettings settings;
+  settings.merge = "adapter";
+  EXPECT_FALSE(CodeOf([&] { CheckInsteadOfTraining(settings, {}); }));
+  settings.average = {"a", "b"};
+  EXPECT_EQ(MessageOf([&] { CheckInsteadOfTraining(settings, {}); }),
+            "--merge, --average: cannot both be done in one call | leave out one of them");
+  settings.status = "run";
+  EXPECT_TRUE(
+      MessageOf([&] { CheckInsteadOfTraining(settings, {}); }).starts_with("--status, --merge: cannot"));
+}
+
+TEST(InsteadOfTrainingTest, NothingOfItIsForetold) {
+  for (const bool explain : {false, true}) {
+    TrainSettings settings;
+    settings.dry_run = !explain;
+    settings.explain = explain;
+    EXPECT_FALSE(CodeOf([&] { CheckInsteadOfTraining(settings, {}); }));
+    settings.average = {"a", "b"};
+    EXPECT_EQ(MessageOf([&] { CheckInsteadOfTraining(settings, {}); }),
+              std::string("--average, --") + (explain ? "explain" : "dry-run") +
+                  ": cannot both be given: what is foretold is a training run | leave out one of them");
+  }
+}
+
+TEST(InsteadOfTrainingTest, OptionsThatItDoesNotUseAreRefusedWhereTheUserGaveThem) {
+  TrainSettings settings;
+  EXPECT_FALSE(CodeOf([&] { CheckInsteadOfTraining(settings, {Given("steps")}); }));
+  settings.merge = "adapter";
+  const std::vector<OptionValue> used = {Given("merge"), Given("out"), Given("threads"), Given("init"),
+                                         Given("allow-other-base")};
+  EXPECT_FALSE(CodeOf([&] { CheckInsteadOfTraining(settings, used); }));
+  EXPECT_EQ(MessageOf([&] {
+              CheckInsteadOfTraining(settings, {Given("out"), Given("steps")});
+            }),
+            "--steps: has no meaning with --merge, which trains nothing | leave out --steps");
+  for (const OptionOrigin origin :
+       {OptionOrigin::kDefault, OptionOrigin::kConfigFile, OptionOrigin::kEnvironment}) {
+    EXPECT_FALSE(CodeOf([&] { CheckInsteadOfTraining(settings, {Given("steps", origin)}); }));
+  }
+  OptionValue common = Given("summary");
+  common.group = kCommonGroup;
+  EXPECT_FALSE(CodeOf([&] { CheckInsteadOfTraining(settings, {common}); }));
 }
 
 }  // namespace

@@ -63,3 +63,10 @@ for out in part deep/part empty linked; do
   evaluate -q --checkpoint $out --data shards --threads 1 > out
 done
 test -L linked && test -e there/config.json
+
+# It is done alone, and what it would leave out of account is refused.
+fails 2 "--merge, --average: cannot both be done" train -q --average run --average run --merge adapter --out bad
+fails 2 "--average, --dry-run: cannot both be given" train -q --average run --average run --dry-run --out bad
+fails 2 "--steps: has no meaning with --average" train -q --average run --average run --steps 3 --out bad
+fails 2 "--data: has no meaning with --merge" train -q --merge adapter --data shards --out bad
+test ! -e bad
