@@ -125,6 +125,10 @@ OptionDoc DescribeOption(const CLI::Option& option, const ToolInfo& info) {
   return doc;
 }
 
+bool OptionDoc::is_whole_number() const {
+  return IsOneOf(value_name, {"N", "PATIENCE", "PID", "RANK"});
+}
+
 std::string OptionDoc::Usage() const {
   if (is_positional()) return positional + (repeated ? "..." : "");
   std::string text;

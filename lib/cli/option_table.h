@@ -27,6 +27,8 @@ struct OptionDoc {
 
   bool is_flag() const { return value_name.empty(); }
   bool is_positional() const { return !positional.empty() && long_names.empty() && short_names.empty(); }
+  /// Whether the value is a whole number, or several.
+  bool is_whole_number() const;
   /// "-o, --output FILE", or "FILE..." for a positional argument.
   std::string Usage() const;
 };

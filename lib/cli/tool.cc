@@ -81,6 +81,14 @@ bool IsTooLong(const std::string& text, bool is_signed) {
   return result.ec == std::errc::result_out_of_range;
 }
 
+/// A whole number without the zeros before its digits, which make CLI11 read the others as octal.
+std::string WithoutLeadingZeros(const std::string& text) {
+  const size_t sign = text.starts_with('-') || text.starts_with('+') ? 1 : 0;
+  if (text.size() == sign || text.find_first_not_of("0123456789", sign) != std::string::npos) return text;
+  const size_t first = std::min(text.find_first_not_of('0', sign), text.size() - 1);
+  return text.substr(0, sign) + text.substr(first);
+}
+
 /// Whether a text is a NaN, which passes every comparison with the bounds of an option.
 bool IsNotANumber(const std::string& text) {
   char* end = nullptr;
@@ -164,6 +172,7 @@ class CommandLine {
     ApplySettingsFile();
     ApplyRemembered();
     ApplyPresets();
+    ReadNumbersByTen();
     const std::vector<EffectiveOption> effective = Effective();
     for (const EffectiveOption& option : effective) values_.push_back(ValueOf(option));
     ConvertAll();
@@ -398,6 +407,16 @@ class CommandLine {
     }
     if (!left_out.empty()) {
       notices_.push_back(source + ": left out, as this build has no such options: " + left_out);
+    }
+  }
+
+  /// Whole numbers are decimal, as everyone reads them, wherever they come from: 010 is ten.
+  void ReadNumbersByTen() {
+    for (CLI::Option* option : app_.get_options()) {
+      if (option->count() == 0 || !DescribeOption(*option, info_).is_whole_number()) continue;
+      const std::vector<std::string> given = option->results();
+      option->clear();
+      for (const std::string& value : given) option->add_result(WithoutLeadingZeros(value));
     }
   }
 

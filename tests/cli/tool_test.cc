@@ -95,6 +95,20 @@ TEST(PrecedenceTest, EnvironmentTakesListsAndSwitchesAndEmptyIsUnset) {
   EXPECT_EQ(Value(Sample("TRAINWRIGHT_FORCE=false sample").standard_output, "force"), "0");
 }
 
+TEST(NumberTest, ZerosBeforeAWholeNumberDoNotMakeItOctal) {
+  const std::string file = "printf 'steps: 010\\n' > c.yaml; ";
+  for (const char* command : {"sample --steps 010", "sample -n +0010", "TRAINWRIGHT_STEPS=010 sample"}) {
+    EXPECT_EQ(Value(Sample(command).standard_output, "steps"), "10") << command;
+  }
+  EXPECT_EQ(Value(Sample(file + "sample --config c.yaml").standard_output, "steps"), "10");
+  EXPECT_EQ(Value(Sample("sample --steps 0099").standard_output, "steps"), "99");
+  EXPECT_THAT(Sample("sample --steps 010 --print-config").standard_output, HasSubstr("\nsteps: 10\n"));
+  EXPECT_EQ(Value(Sample("sample --megabytes 00").standard_output, "title"), "untitled");
+  EXPECT_EQ(Sample("sample --steps 00").exit_status, 2);
+  EXPECT_EQ(Value(Sample("sample --title 010").standard_output, "title"), "010");
+  EXPECT_EQ(Value(Sample("sample 010").standard_output, "input"), "010");
+}
+
 TEST(RequiredTest, IsMetByEnvironmentOrFileAndElseAUsageError) {
   const ProcessResult missing = Sample("needy");
   EXPECT_EQ(missing.exit_status, 2);
