@@ -85,17 +85,19 @@ std::vector<Lever> LeversOf(const YAML::Node& node, const std::string& path) {
 }  // namespace
 
 PlanFile ReadPlanFile(const std::string& path) {
-  YAML::Node document;
+  std::vector<YAML::Node> documents;
   try {
-    document = YAML::LoadFile(path);
+    documents = YAML::LoadAllFromFile(path);
   } catch (const YAML::BadFile&) {
     throw Error(ErrorCode::kIo, path, "cannot be read");
   } catch (const YAML::Exception& error) {
     throw Error(ErrorCode::kUsage, path, "is no YAML: " + error.msg,
                 "line " + std::to_string(error.mark.line + 1));
   }
+  const YAML::Node document = documents.empty() ? YAML::Node() : documents[0];
   const Fields fields(document, path,
                       {"stages", "base", "prepare", "levers", "metrics", "metric-file", "metric-skip"});
+  if (documents.size() > 1) fields.Refuse(documents[1], "holds a second document, after ---");
   PlanFile plan;
   std::set<std::string> names;
   for (const YAML::Node& node : fields.List("stages")) {

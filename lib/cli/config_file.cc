@@ -101,7 +101,13 @@ std::string ReadConfigText(const std::string& path) {
 std::vector<ConfigEntry> ParseConfig(const std::string& text, const std::string& path,
                                      const std::optional<std::set<std::string>>& only) {
   try {
-    const YAML::Node root = YAML::Load(text);
+    const std::vector<YAML::Node> documents = YAML::LoadAll(text);
+    if (documents.size() > 1) {
+      const YAML::Mark mark = documents[1].Mark();
+      throw Error(ErrorCode::kUsage, path, "holds a second document, after ---",
+                  mark.is_null() ? "" : AtLine(mark.line + 1), "make one document of both, without ---");
+    }
+    const YAML::Node root = documents.empty() ? YAML::Node() : documents[0];
     if (root.IsNull()) return {};
     if (!root.IsMap()) throw Error(ErrorCode::kUsage, path, "is not a YAML mapping", "", kFlatHint);
     return ReadMapping(root, path, only);

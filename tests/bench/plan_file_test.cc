@@ -81,6 +81,7 @@ TEST_F(PlanFileTest, MistakesAreNamedWithTheirLine) {
   EXPECT_NE(Refusal("base: train {levers}\n").find("levers"), std::string::npos);
   EXPECT_NE(Refusal("stages: 3\n").find("must be a list"), std::string::npos);
   EXPECT_NE(Refusal("a: [1\n").find("no YAML"), std::string::npos);
+  EXPECT_NE(Refusal(std::string(kLevers) + "---\nbase: other\n").find("second document"), std::string::npos);
   EXPECT_NE(Refusal("").find("must be a mapping"), std::string::npos);
   EXPECT_NE(Refusal("- 1\n").find("must be a mapping"), std::string::npos);
   EXPECT_NE(

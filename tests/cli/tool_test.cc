@@ -179,6 +179,10 @@ INSTANTIATE_TEST_SUITE_P(
                 "c: key 'steps' must be a single value or a list of them (line 1)"},
         BadCase{"echo 'steps:' > c; sample --config c", "c: key 'steps' has no value (line 1)"},
         BadCase{"printf 'rate: 1\\nrate: 2' > c; sample --config c", "c: key 'rate' is given twice (line 2)"},
+        BadCase{"printf 'rate: 1\\n---\\nsteps: 5' > c; sample --config c",
+                "c: holds a second document, after --- (line 3)"},
+        BadCase{"printf -- '---\\n---\\nsteps: 5' > c; sample --config c",
+                "c: holds a second document, after --- (line 3)"},
         BadCase{"echo '- 1' > c; sample --config c", "c: is not a YAML mapping"},
         BadCase{"printf 'a: [1' > c; sample --config c", "c: is not YAML: "},
         BadCase{"echo 'force: 3' > c; sample --config c", "'3' is neither true nor false"},
@@ -199,6 +203,11 @@ TEST(ConfigTest, AMissingFileIsAnIoError) {
   const ProcessResult result = Sample("sample --config /nonexistent.yaml");
   EXPECT_EQ(result.exit_status, 4);
   EXPECT_THAT(result.standard_error, HasSubstr("/nonexistent.yaml: open failed: No such file or directory"));
+}
+
+TEST(ConfigTest, OneDocumentMayBeginAndEndWithItsMarks) {
+  const char* command = "printf -- '---\\nsteps: 5\\n...\\n' > c; sample --config c";
+  EXPECT_EQ(Value(Sample(command).standard_output, "steps"), "5");
 }
 
 TEST(PrintConfigTest, ReadBackItGivesTheSameConfigurationAndTheSameRun) {
