@@ -63,31 +63,25 @@ std::string PlaceOf(const RecordBatch& batch, size_t index) {
   return (is_line ? "line " : "document ") + std::to_string(batch.first_record + index) + behind;
 }
 
-Error ErrorOf(const DocumentProblem& problem, const RecordBatch& batch, size_t index) {
+Error ErrorOf(const DocumentProblem& problem, const RecordBatch& batch, size_t index,
+              const DocumentFlags& flags) {
   std::string place = PlaceOf(batch, index);
   if (problem.byte) place += (place.empty() ? "byte " : ", byte ") + std::to_string(*problem.byte);
-  std::string hint = "--on-error skip leaves such documents out and counts them";
-  switch (problem.reason) {
-    case SkipReason::kInvalidUtf8:
-      hint = "--invalid-utf8 replace reads bad bytes as U+FFFD, " + hint;
-      break;
-    case SkipReason::kMissingKey:
-    case SkipReason::kNotAString:
-      hint = "--key names the text's key, " + hint;
-      break;
-    case SkipReason::kTooLong:
-      hint = "--max-document raises the limit, " + hint;
-      break;
-    case SkipReason::kBadJson:
-    case SkipReason::kBadTurns:
-    case SkipReason::kEmptyResponse:
-    case SkipReason::kBadRecord:
-    case SkipReason::kEmptyText:
-      break;
+  std::string hint = problem.hint, text = problem.problem;
+  const auto offer = [&](bool is_offered, const char* way) {
+    if (is_offered) hint += (hint.empty() ? "" : ", ") + std::string(way);
+  };
+  const bool is_keyless =
+      problem.reason == SkipReason::kMissingKey || problem.reason == SkipReason::kNotAString;
+  if (problem.hint.empty()) {
+    offer(problem.reason == SkipReason::kInvalidUtf8 && flags.invalid_utf8,
+          "--invalid-utf8 replace reads bad bytes as U+FFFD");
+    offer(is_keyless, "--key names the text's key");
+    offer(problem.reason == SkipReason::kTooLong && flags.max_document, "--max-document raises the limit");
   }
-  if (!problem.hint.empty())
-    hint = problem.hint + ", --on-error skip leaves such documents out and counts them";
-  return Error(ErrorCode::kBadInput, batch.source, problem.problem, place, hint);
+  offer(flags.on_error, "--on-error skip leaves such documents out and counts them");
+  if (problem.reason == SkipReason::kTooLong && !flags.max_document) text = "longer than a document may be";
+  return Error(ErrorCode::kBadInput, batch.source, text, place, hint);
 }
 
 }  // namespace trainwright

@@ -53,7 +53,16 @@ std::string_view RawRecord(const RecordBatch& batch, size_t index);
 /// Where batch.records[index] is in its source: "line 3", "document 3", "row 3"; "" when it is all of it.
 std::string PlaceOf(const RecordBatch& batch, size_t index);
 
+/// What a tool lets its user do about a record that gives no document, besides --key.
+struct DocumentFlags {
+  bool on_error = false;      ///< --on-error skip
+  bool invalid_utf8 = false;  ///< --invalid-utf8 replace
+  bool max_document = false;  ///< --max-document
+};
+
 /// The error that a problem is, with the file's name and the line (or the document's number). Kind{kBadInput}
-Error ErrorOf(const DocumentProblem& problem, const RecordBatch& batch, size_t index);
+/// \param flags that its hint may name
+Error ErrorOf(const DocumentProblem& problem, const RecordBatch& batch, size_t index,
+              const DocumentFlags& flags);
 
 }  // namespace trainwright

@@ -90,7 +90,8 @@ class BatchEncoder {
         break;
       }
       if (problem && !options_.skip_bad_documents) {
-        out.error = ErrorOf(*problem, batch, i);
+        out.error =
+            ErrorOf(*problem, batch, i, {.on_error = true, .invalid_utf8 = true, .max_document = true});
         break;
       }
       if (problem) {

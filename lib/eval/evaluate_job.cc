@@ -160,7 +160,7 @@ std::string AddText(const Checkpoint& checkpoint, const EvaluateJobOptions& opti
     if (std::exchange(may_be_shards, false)) RefuseShards(batch);
     for (size_t i = 0; i < batch.records.size(); ++i) {
       std::string_view text;
-      if (const auto problem = document.Read(batch, i, &text)) throw ErrorOf(*problem, batch, i);
+      if (const auto problem = document.Read(batch, i, &text)) throw ErrorOf(*problem, batch, i, /*flags=*/{});
       ids.clear();
       if (bos != kNoId) ids.push_back(bos);
       tokenizer.Encode(text, &ids);

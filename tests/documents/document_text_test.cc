@@ -74,17 +74,22 @@ TEST(DocumentTextTest, ProblemsNameTheFileTheLineAndTheFlagThatHelps) {
       {"{\"body\": \"\"}", InputFormat::kJsonl, "input.txt: no key \"text\" (line 41) | --key"},
       {"{\"text\": 1}", InputFormat::kJsonl, "is a number, not a string (line 41) | --key"},
   };
+  const DocumentFlags all = {.on_error = true, .invalid_utf8 = true, .max_document = true};
   DocumentText reader({});
   for (const auto& test_case : cases) {
     const RecordBatch batch = BatchOf(test_case.record, test_case.format, 41);
     std::string_view text;
     const auto problem = reader.Read(batch, 0, &text);
     ASSERT_TRUE(problem.has_value()) << test_case.expected;
-    const auto raise = [&] { throw ErrorOf(*problem, batch, 0); };
+    const auto raise = [&] { throw ErrorOf(*problem, batch, 0, all); };
     EXPECT_EQ(test::CodeOf(raise), ErrorCode::kBadInput);
     const std::string message = test::MessageOf(raise);
     EXPECT_NE(message.find(test_case.expected), std::string::npos) << message;
     EXPECT_NE(message.find("--on-error skip"), std::string::npos) << message;
+    const Error bare = ErrorOf(*problem, batch, 0, {});
+    EXPECT_EQ(bare.hint().empty(), bare.hint().find("--key") == std::string::npos) << bare.hint();
+    EXPECT_EQ(bare.hint().find("--on-error"), std::string::npos) << bare.hint();
+    EXPECT_EQ(bare.hint().find("--invalid-utf8"), std::string::npos) << bare.hint();
   }
 }
 
@@ -96,6 +101,8 @@ TEST(DocumentTextTest, ALongRecordIsAProblem) {
   const auto problem = reader.Read(batch, 0, &text);
   ASSERT_TRUE(problem.has_value());
   EXPECT_EQ(problem->reason, SkipReason::kTooLong);
+  EXPECT_EQ(ErrorOf(*problem, batch, 0, {.max_document = true}).hint(), "--max-document raises the limit");
+  EXPECT_EQ(std::string(ErrorOf(*problem, batch, 0, {}).what()).find("--max-document"), std::string::npos);
 }
 
 }  // namespace

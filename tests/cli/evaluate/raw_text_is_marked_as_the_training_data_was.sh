@@ -33,3 +33,12 @@ pretokenize -q --no-eos text -o b.tokens
 pack -q --chunk 64 a.tokens b.tokens -o mixed/
 train "${model[@]}" --data mixed --out of-mixed > /dev/null
 test "$(tokens of-mixed)" = 5
+
+# A bad document is told with what evaluate offers, which is less than pretokenize does.
+printf '{"text": "a"}\n{"body": "b"}\n{"text": "\377"}\n' > bad.jsonl
+fails 3 'line 2' evaluate -q --threads 1 --checkpoint of-with --data bad.jsonl
+grep -q -e 'hint: --key names one of its keys' err
+test -z "$(grep -e --on-error err)"
+sed -i 2d bad.jsonl
+fails 3 'line 2' evaluate -q --threads 1 --checkpoint of-with --data bad.jsonl
+test -z "$(grep -e --on-error -e --invalid-utf8 err)"
