@@ -1,10 +1,10 @@
 #include "lib/checkpoint/finish_run.h"
 
-#include <filesystem>
 #include <functional>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -38,6 +38,18 @@ bool CopyAll(const RunDirectory& run, int64_t newest_step, const UpkeepRecords& 
   return copier->missing().empty();
 }
 
+/// Whether complete.json says that the run ended with this step. One that cannot be read, or says something
+/// else, says nothing, and is written again.
+bool IsComplete(const RunDirectory& run, int64_t step) {
+  try {
+    const nlohmann::ordered_json completion = ReadRunCompletion(run.path());
+    return completion.is_object() && completion.at("steps") == step;
+  } catch (const Error& error) {
+    LogWarning(std::string(error.what()) + "; it is written again");
+    return false;
+  }
+}
+
 }  // namespace
 
 void TakeUpRun(int64_t step, RunDirectory* run) {
@@ -67,7 +79,7 @@ int FinishRun(const RunEnd& end, const TrainSettings& settings, RunDirectory* ru
     for (const auto& [type, fields] : added) log.Write(type, fields);
   }
   if (copier) copier->MarkRecorded();
-  const bool complete = std::filesystem::exists(run->completion_path());
+  const bool complete = IsComplete(*run, end.step);
   // Of a run that is complete all is deleted but what has its copy only now; of others, what is to be copied
   // stays until it is.
   if (ended && complete ? settings.delete_after_copy : copied) {

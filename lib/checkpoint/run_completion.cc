@@ -64,7 +64,7 @@ ordered_json ReadRunCompletion(const std::string& run_path) {
                      is("checkpoint", &ordered_json::is_string) && is("reason", &ordered_json::is_string);
   if (!whole) {
     throw Error(ErrorCode::kBadInput, path, "is not what train writes for a complete run", "",
-                "train --resume writes it again once it is deleted");
+                "train --resume writes it again");
   }
   return completion;
 }

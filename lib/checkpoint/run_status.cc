@@ -141,7 +141,7 @@ std::string RunStatus::Text() const {
              (problem.empty() ? "" : " (skipped: " + problem + ")") +
              (running ? "" : "; train --resume --out " + ShellWord(run) + " goes on");
     case RunState::kDamaged:
-      return "damaged: " + problem;
+      return "damaged: " + problem + (hint.empty() ? "" : "; " + hint);
     case RunState::kNone:
       return "no run";
   }
@@ -165,6 +165,7 @@ RunStatus ReadRunStatus(const std::string& run_path) {
     if (error.code() != ErrorCode::kBadInput && error.code() != ErrorCode::kIo) throw;
     status.state = RunState::kDamaged;
     status.problem = error.what();
+    status.hint = error.hint();
   }
   return status;
 }

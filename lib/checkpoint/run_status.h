@@ -20,6 +20,8 @@ struct RunStatus {
   std::optional<double> final_loss_nats;
   std::string problem;  ///< of a damaged run: what is wrong; of an incomplete one: what is skipped
 
+  std::string hint;  ///< of a damaged run: what helps; empty: nothing is known
+
   /// 0 complete, 1 not complete, 3 damaged, 4 no run.
   int exit_status() const;
   /// One line.
