@@ -44,7 +44,7 @@ class Gpt2Description final : public GeluFamily {
     if (config->hidden_size % config->num_heads != 0) fields.Refuse("n_head", "must divide n_embd");
     config->head_dim = config->hidden_size / config->num_heads;
     config->max_positions = fields.RequiredInteger("n_positions");
-    config->rms_norm_eps = fields.Number("layer_norm_epsilon", 1e-5);
+    config->rms_norm_eps = ReadNormEpsilon(fields, "layer_norm_epsilon", 1e-5);
     config->tie_embeddings = fields.Flag("tie_word_embeddings", true);
   }
 

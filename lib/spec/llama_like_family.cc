@@ -76,7 +76,7 @@ void LlamaLikeFamily::Decode(const ConfigFields& fields, ModelConfig* config) co
   config->max_positions = fields.Field("max_position_embeddings").is_null()
                               ? absent.positions
                               : fields.RequiredInteger("max_position_embeddings");
-  config->rms_norm_eps = fields.Number("rms_norm_eps", 1e-6);
+  config->rms_norm_eps = ReadNormEpsilon(fields, "rms_norm_eps", 1e-6);
   config->tie_embeddings = fields.Flag("tie_word_embeddings", false);
   DecodeOwn(fields, config);
   if (config->num_kv_heads <= 0 || config->num_heads % config->num_kv_heads != 0) {

@@ -47,7 +47,7 @@ class NeoxDescription final : public GeluFamily {
     config->max_positions = fields.Field("max_position_embeddings").is_null()
                                 ? 2048
                                 : fields.RequiredInteger("max_position_embeddings");
-    config->rms_norm_eps = fields.Number("layer_norm_eps", 1e-5);
+    config->rms_norm_eps = ReadNormEpsilon(fields, "layer_norm_eps", 1e-5);
     config->parallel_residual = fields.Flag("use_parallel_residual", true);
     config->tie_embeddings = fields.Flag("tie_word_embeddings", false);
     RopeParameters usual;

@@ -52,6 +52,12 @@ int64_t ReadLayers(const ConfigFields& fields, const char* name) {
   return layers;
 }
 
+double ReadNormEpsilon(const ConfigFields& fields, const char* name, double absent) {
+  const double epsilon = fields.Number(name, absent);
+  if (!(epsilon >= 0)) fields.Refuse(name, "must be at least 0");
+  return epsilon;
+}
+
 Activation ReadGelu(const ConfigFields& fields, const char* name, Activation absent) {
   const json& value = fields.Field(name);
   const auto is = [&](const char* known) { return value == known; };

@@ -17,6 +17,8 @@ void WriteShared(const ModelConfig& config, const char* architecture, nlohmann::
 void ReadShared(const ConfigFields& fields, ModelConfig* config);
 /// A number of layers, of which there is a sane one.
 int64_t ReadLayers(const ConfigFields& fields, const char* name);
+/// What a norm adds to a variance: below 0 it makes no number of small ones.
+double ReadNormEpsilon(const ConfigFields& fields, const char* name, double absent);
 
 /// Of transformers' names of the two kinds of GELU.
 Activation ReadGelu(const ConfigFields& fields, const char* name, Activation absent);

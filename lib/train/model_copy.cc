@@ -1,10 +1,13 @@
 #include "lib/train/model_copy.h"
 
-#include <ATen/ops/all.h>
-#include <ATen/ops/isfinite.h>
+#include <ATen/core/Tensor.h>
+#include <ATen/ops/aminmax.h>
 
+#include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <system_error>
+#include <vector>
 
 #include "lib/base/error.h"
 #include "lib/base/version.h"
@@ -16,6 +19,7 @@
 #include "lib/io/byte_source.h"
 #include "lib/model/embedding_projection.h"
 #include "lib/model/weights_io.h"
+#include "lib/nn/linear/quantized_matrix.h"
 #include "lib/spec/config_json.h"
 #include "lib/spec/model_files.h"
 
@@ -40,6 +44,15 @@ void CopyProjection(const std::string& folder, const std::string& out) {
   }
 }
 
+/// Without a copy of any, as isfinite() would make.
+bool AllFinite(const std::vector<at::Tensor>& tensors) {
+  return std::all_of(tensors.begin(), tensors.end(), [](const at::Tensor& tensor) {
+    if (!tensor.defined() || !tensor.is_floating_point() || tensor.numel() == 0) return true;
+    const auto [least, most] = at::aminmax(tensor);  // each is NaN where one of the values is
+    return std::isfinite(least.item<double>()) && std::isfinite(most.item<double>());
+  });
+}
+
 }  // namespace
 
 void RequireNewFolder(const std::string& out, const std::string& flag) {
@@ -55,7 +68,9 @@ void RequireNewFolder(const std::string& out, const std::string& flag) {
 void RequireFiniteWeights(const FlatParameters& parameters, const std::string& folder,
                           const std::string& problem) {
   for (const Parameter& parameter : parameters.all()) {
-    if (parameter.value.isfinite().all().item<bool>()) continue;
+    const bool finite =
+        parameter.quantized() ? AllFinite(parameter.matrix->parts()) : AllFinite({parameter.value});
+    if (finite) continue;
     throw Error(ErrorCode::kNonFinite, folder, problem, "tensor " + parameter.name,
                 "take a checkpoint from before its training diverged");
   }

@@ -20,6 +20,7 @@ struct FolderEmbedding {
 /// \throws Error{kUsage} on --out, of a job that `flag` asks for, that is empty or not new
 void RequireNewFolder(const std::string& out, const std::string& flag);
 
+/// One pass over the weights: of quantised ones what they are scaled by.
 /// \throws Error{kNonFinite} naming the folder and the tensor
 void RequireFiniteWeights(const FlatParameters& parameters, const std::string& folder,
                           const std::string& problem);

@@ -15,6 +15,7 @@
 #include "lib/model/peft_folder.h"
 #include "lib/model/weights_io.h"
 #include "lib/train/checkpoint_parts.h"
+#include "lib/train/model_copy.h"
 
 namespace trainwright {
 namespace {
@@ -90,6 +91,10 @@ ModelSetup SetUpNewModel(const ModelFamilies& families, const TrainSettings& set
     if (start) setup.base_folder = BaseFolder(*start);
     if (!settings.adapter.empty()) setup.before = ResolveCheckpoint(settings.adapter);
     StartAdapters(settings, plan, &parameters);
+  }
+  if (start) {
+    const std::string folders = start->folder + (settings.adapter.empty() ? "" : ", " + setup.before);
+    RequireFiniteWeights(parameters, folders, "holds a weight that is not finite");
   }
   ReturnFreeHeap();  // what loading and quantising took for a moment
   return setup;

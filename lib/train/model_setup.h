@@ -23,7 +23,7 @@ struct ModelSetup {
 
 /// Random weights or those of the start model; adapters on random weights get a base folder in the run.
 /// \param directory the run's; null on ranks that write no files
-/// \throws Error{kUsage, kBadInput, kIo}
+/// \throws Error{kUsage, kBadInput, kIo}; Error{kNonFinite} on such weights of the start model or adapter
 ModelSetup SetUpNewModel(const ModelFamilies& families, const TrainSettings& settings,
                          const RunDirectory* directory, ResolvedRun* run);
 

@@ -41,6 +41,10 @@ std::string FlagsOfDivision(const TrainPlan& plan) {
   return "--batch " + std::to_string(plan.batch) + " --accum " + std::to_string(plan.accum);
 }
 
+constexpr char kNoStepHint[] =
+    "no step was taken yet, so it is not the learning rate: look at the weights that the run began with, and "
+    "at the data";
+
 /// What goes on from a checkpoint after the loss or the gradients were not finite: with half the peak
 /// learning rate, in a run of its own.
 std::string NonFiniteHint(const RunDirectory& run, const TrainPlan& plan) {
@@ -259,7 +263,7 @@ int Session::Run() {
     if (error.code() != ErrorCode::kNonFinite) throw;
     if (!directory_) throw CommonError(error);  // of which the writer's rank tells
     throw Error(error.code(), error.object(), error.problem(), error.place(),
-                NonFiniteHint(*directory_, trainer_->plan()));
+                error.place() == "step 1" ? kNoStepHint : NonFiniteHint(*directory_, trainer_->plan()));
   }
   if (!saver_) return status;
   if (ends_by_.watchdog) LogHint(NonFiniteHint(*directory_, trainer_->plan()));

@@ -98,6 +98,7 @@ TEST(ModelConfigTest, FieldsThatChangeTheMathsAreRefusedByName) {
       {"sliding_window", 4096},
       {"num_key_value_heads", 3},
       {"head_dim", 7},
+      {"rms_norm_eps", -1e-6},
       {"hidden_size", "many"},
       {"vocab_size", nullptr},
   };
@@ -226,6 +227,7 @@ TEST(ModelConfigTest, FieldsOfGpt2ThatChangeTheMathsAreRefusedByName) {
       {"n_head", 7},
       {"n_embd", int64_t{1} << 62},
       {"n_inner", -1},
+      {"layer_norm_epsilon", -1e-6},
       {"n_positions", nullptr},
   };
   const json usual = json::parse(EncodeConfigJson(kFamilies.PresetConfig("gpt2-124m", 1000)));
@@ -236,6 +238,19 @@ TEST(ModelConfigTest, FieldsOfGpt2ThatChangeTheMathsAreRefusedByName) {
         << field;
     EXPECT_THAT(test::MessageOf([&] { DecodeConfigJson(kFamilies, object.dump(), "c"); }),
                 testing::HasSubstr(field));
+  }
+}
+
+TEST(ModelConfigTest, AnEpsilonBelowZeroIsRefusedInEveryFamily) {
+  for (const auto& [preset, field] : {std::pair("llama-1m", "rms_norm_eps"),
+                                      {"gpt2-124m", "layer_norm_epsilon"},
+                                      {"neox-tiny", "layer_norm_eps"}}) {
+    json object = json::parse(EncodeConfigJson(kFamilies.PresetConfig(preset, 1000)));
+    object[field] = 0.0;
+    EXPECT_FALSE(test::CodeOf([&] { DecodeConfigJson(kFamilies, object.dump(), "c"); })) << preset;
+    object[field] = -1e-9;
+    EXPECT_THAT(test::MessageOf([&] { DecodeConfigJson(kFamilies, object.dump(), "c"); }),
+                testing::HasSubstr(std::string(field) + " must be at least 0"));
   }
 }
 
