@@ -293,9 +293,16 @@ class CommandLine {
       if (!IsIn(given, key)) throw error;
     }
     for (const OptionValue& option : file.options) {
-      if (IsIn(given, option.key)) continue;
-      Set(app_.get_option("--" + option.key), {option.value}, option.source);
-      origins_[option.key] = {origin, option.source};
+      const std::string instead = GivenInstead(given, option.key);
+      if (instead.empty()) {
+        Set(app_.get_option("--" + option.key), {option.value}, option.source);
+        origins_[option.key] = {origin, option.source};
+      } else if (instead != option.key) {
+        notices_.push_back(option.source + ": --" + instead + " overrides it");
+      }
+    }
+    for (const auto& [key, notice] : file.notices_of_options) {
+      if (!IsIn(given, key)) notices_.push_back(notice);
     }
   }
 
@@ -353,14 +360,20 @@ class CommandLine {
 
   using Origins = std::map<std::string, std::pair<OptionOrigin, std::string>>;
 
-  /// Whether the option, or one that it excludes, is among these.
+  /// The key of the option, or else of one that it excludes, that is among these; empty: none is.
+  std::string GivenInstead(const Origins& origins, const std::string& key) const {
+    if (origins.contains(key)) return key;
+    for (const std::vector<std::string>& keys : info_.exclusive) {
+      if (std::find(keys.begin(), keys.end(), key) == keys.end()) continue;
+      const auto other = std::find_if(keys.begin(), keys.end(),
+                                      [&](const std::string& name) { return origins.contains(name); });
+      if (other != keys.end()) return *other;
+    }
+    return "";
+  }
+
   bool IsIn(const Origins& origins, const std::string& key) const {
-    if (origins.contains(key)) return true;
-    return std::any_of(info_.exclusive.begin(), info_.exclusive.end(), [&](const auto& keys) {
-      return std::find(keys.begin(), keys.end(), key) != keys.end() &&
-             std::any_of(keys.begin(), keys.end(),
-                         [&](const std::string& other) { return origins.contains(other); });
-    });
+    return !GivenInstead(origins, key).empty();
   }
 
   /// The values of --preset, and those of another program whose file was read.

@@ -37,6 +37,8 @@ struct OptionValue {
 struct OptionsOfFile {
   std::vector<OptionValue> options;
   std::vector<std::string> notices;  ///< sentences for the user: what is otherwise here
+  /// Those that are said only where the file's value of an option counts: its key, and the sentence.
+  std::vector<std::pair<std::string, std::string>> notices_of_options = {};
   /// What is no option, by the other program's names: the tool itself makes something of it.
   std::vector<OptionValue> others;
   std::string program = "";  ///< whose file it is

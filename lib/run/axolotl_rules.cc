@@ -448,14 +448,23 @@ void FinishLength(ForeignFile* file) {
   const auto steps = file->Find("max_steps"), epochs = file->Find("num_epochs");
   if (steps && steps->value->get<int64_t>() > 0) {
     WholeFor("steps")(*steps, file);
-    if (epochs) file->Tell(*epochs, "max_steps overrides it");
+    if (epochs) file->TellWith("steps", *epochs, "max_steps overrides it");
   } else if (epochs) {
     NumberFor("epochs")(*epochs, file);
   }
   const auto samples = file->Find("batch_size"), batch = file->Find("micro_batch_size");
   if (!samples) return;
-  const auto accum = samples->value->get<int64_t>() / (batch ? batch->value->get<int64_t>() : 1);
-  file->Give(*samples, "accum", std::to_string(std::max<int64_t>(accum, 1)));
+  const auto all = samples->value->get<int64_t>(), each = batch ? batch->value->get<int64_t>() : 1;
+  const std::string accum = std::to_string(std::max<int64_t>(all / each, 1));
+  const auto said = file->Find("gradient_accumulation_steps");
+  if (said && file->TextOf(*said) != accum) {
+    throw file->Refusal(
+        *samples,
+        "asks for batch_size " + std::to_string(all) + " / micro_batch_size " + std::to_string(each) + " = " +
+            accum + " micro-batches a step, but gradient_accumulation_steps is " + file->TextOf(*said),
+        "leave one of the two out");
+  }
+  file->Give(*samples, "accum", accum);
 }
 
 void FinishSchedule(ForeignFile* file) {

@@ -109,6 +109,10 @@ void ForeignFile::Tell(const ForeignKey& key, const std::string& what) {
   result_.notices.push_back(path() + ": key '" + key.name + "': " + what);
 }
 
+void ForeignFile::TellWith(const std::string& option, const ForeignKey& key, const std::string& what) {
+  result_.notices_of_options.emplace_back(option, path() + ": key '" + key.name + "': " + what);
+}
+
 Error ForeignFile::Refusal(const ForeignKey& key, const std::string& problem, const std::string& hint) const {
   return Error(ErrorCode::kUsage, path(), "key '" + key.name + "' " + problem, PlaceOf(key.name), hint);
 }

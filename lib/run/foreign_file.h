@@ -65,6 +65,8 @@ class ForeignFile {
   void LeaveToTool(const ForeignKey& key) { result_.ours.insert(key.name); }
   /// Adds a notice: the key, and what is to be said of it.
   void Tell(const ForeignKey& key, const std::string& what);
+  /// The same, where the file's value of the option is not overridden.
+  void TellWith(const std::string& option, const ForeignKey& key, const std::string& what);
   /// One more of the keys that a single notice lists as those without effect.
   void Ignore(const ForeignKey& key) { ignored_.push_back(key.name); }
   /// \returns the error that names the key, for its caller to throw

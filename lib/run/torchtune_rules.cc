@@ -274,7 +274,8 @@ void FinishLength(ForeignFile* file) {
   const int64_t times = epochs ? epochs->value->get<int64_t>() : 1;
   file->Give(*steps, "steps",
              std::to_string(static_cast<int64_t>(static_cast<double>(times) * steps->value->get<double>())));
-  file->Tell(*steps, "times epochs, is the number of steps here, also where an epoch of the data has fewer");
+  file->TellWith("steps", *steps,
+                 "times epochs, is the number of steps here, also where an epoch of the data has fewer");
 }
 
 /// What PyTorch's SGD has otherwise than AdamW where the file says nothing.

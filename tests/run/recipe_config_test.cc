@@ -169,6 +169,22 @@ TEST(RecipeConfigTest, KeysOfAxolotlThatBelongTogetherAreOneOption) {
               Contains(Pair("checkpoint-activations", "full")));
 }
 
+TEST(RecipeConfigTest, AStepOfAxolotlThatContradictsItselfIsShownAsItsSum) {
+  EXPECT_EQ(
+      RefusalOf(kAxolotl + "batch_size: 8\ngradient_accumulation_steps: 3"),
+      "f.yaml: key 'batch_size' asks for batch_size 8 / micro_batch_size 2 = 4 micro-batches a step, but "
+      "gradient_accumulation_steps is 3 (line 3) | leave one of the two out");
+  EXPECT_EQ(RefusalOf(kAxolotl + "batch_size: 8\ngradient_accumulation_steps: 4"), "");
+}
+
+TEST(RecipeConfigTest, WhatIsSaidOfALengthGoesWithTheOptionThatItBecomes) {
+  const OptionsOfFile torchtune = Read(kTorchtune + "epochs: 2\nmax_steps_per_epoch: 5");
+  EXPECT_THAT(torchtune.notices, Not(Contains(HasSubstr("times epochs"))));
+  EXPECT_THAT(torchtune.notices_of_options, ElementsAre(Pair("steps", HasSubstr("times epochs"))));
+  EXPECT_THAT(Read(kAxolotl + "max_steps: 10\nnum_epochs: 2").notices_of_options,
+              ElementsAre(Pair("steps", HasSubstr("'num_epochs': max_steps overrides it"))));
+}
+
 TEST(RecipeConfigTest, CompilationOfOtherProgramsIsChosenByTheDevice) {
   for (const char* value : {"true", "auto"}) {
     EXPECT_THAT(OfAxolotl(std::string("torch_compile: ") + value), Contains(Pair("compile", "auto")))

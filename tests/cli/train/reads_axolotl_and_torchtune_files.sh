@@ -153,3 +153,16 @@ fails 2 '--keep-best: needs data to evaluate on (best.yaml line 32, load_best_mo
   train --config best.yaml --data shards --out best
 printf 'keep-best: 1\ndata: shards\nout: best\n' > ours.yaml
 fails 2 '--keep-best: needs data to evaluate on (ours.yaml line 1)' train --config ours.yaml --model tiny.json
+# What is said of the length is what counts: the file's, or what overrides it.
+notices() { train "$@" --print-config 2>&1 > /dev/null; }
+notices --config torchtune.yaml > notices
+grep -q "key 'max_steps_per_epoch': times epochs" notices
+notices --config axolotl.yaml > notices
+grep -q "key 'num_epochs': max_steps overrides it" notices
+for file in torchtune axolotl; do
+  notices --config $file.yaml --epochs 3 > notices
+  grep -q "$file.yaml line [0-9]*, max_steps.*: --epochs overrides it" notices
+  test -z "$(grep -e 'times epochs' -e 'max_steps overrides' notices)"
+  notices --config $file.yaml --steps 3 > notices
+  test -z "$(grep -e 'times epochs' -e 'overrides it' notices)"
+done
