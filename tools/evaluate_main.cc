@@ -61,6 +61,7 @@ int EvaluateModel(const EvaluateSettings& options, const EngineProcess& process,
   job.keys = options.keys;
   if (options.bos || options.no_bos) job.add_bos = options.bos;
   if (options.eos || options.no_eos) job.add_eos = options.eos;
+  job.flag_of_text = FlagOfText(run->options);
   job.allow_other_tokenizer = options.allow_other_tokenizer;
   job.loss_on = ParseLossOn(options.loss_on);
   job.eval_split = options.eval_split;

@@ -504,7 +504,8 @@ void DefineScheduleOptions(CLI::App& app, TrainSettings* settings) {
                  "last steps of the run in which wsd decays (default: a fifth of the run)")
       ->group(group);
   app.add_option("--min-lr-ratio", settings->min_lr_ratio,
-                 "learning rate at the last step over the peak (default: 0.1; wsd: 0); not for one-cycle")
+                 "learning rate at the last step over the peak (default: 0.1; wsd: 0); not for one-cycle and "
+                 "constant")
       ->group(group);
   app.add_flag("--replan-schedule", settings->replan_schedule,
                "with --resume and a greater length, let the steps to come follow the schedule of the longer "

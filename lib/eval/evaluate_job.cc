@@ -160,7 +160,8 @@ std::string AddText(const Checkpoint& checkpoint, const EvaluateJobOptions& opti
     if (std::exchange(may_be_shards, false)) RefuseShards(batch);
     for (size_t i = 0; i < batch.records.size(); ++i) {
       std::string_view text;
-      if (const auto problem = document.Read(batch, i, &text)) throw ErrorOf(*problem, batch, i, /*flags=*/{});
+      if (const auto problem = document.Read(batch, i, &text))
+        throw ErrorOf(*problem, batch, i, /*flags=*/{});
       ids.clear();
       if (bos != kNoId) ids.push_back(bos);
       tokenizer.Encode(text, &ids);
@@ -287,6 +288,12 @@ Subject OpenSubject(const ModelFamilies& families, const ObjectiveRegistry& obje
                     const EvaluateJobOptions& options) {
   const c10::Device device = options.process.device;
   Subject subject;
+  subject.is_shards = IsShards(options);
+  if (subject.is_shards && !options.flag_of_text.empty()) {
+    throw Error(ErrorCode::kUsage, options.flag_of_text,
+                "has a meaning for text, and " + options.data + " is shards", "",
+                "leave out " + options.flag_of_text + ": pretokenize decided it when it made the tokens");
+  }
   subject.precision = ParsePrecision(options.mixed_precision, device);
   subject.checkpoint =
       LoadCheckpoint(families, options.checkpoint, subject.precision, device,
@@ -294,7 +301,6 @@ Subject OpenSubject(const ModelFamilies& families, const ObjectiveRegistry& obje
                      options.allow_other_base, ParseWeightFormat(options.quant, "--quant"));
   subject.sequence_tokens = options.sequence_tokens > 0 ? options.sequence_tokens
                                                         : subject.checkpoint.model->config().max_positions;
-  subject.is_shards = IsShards(options);
   if (!options.eval_split.empty() && !subject.is_shards) {
     throw Error(ErrorCode::kUsage, "--eval-split", "divides shards, and " + options.data + " is text", "",
                 "evaluate on the shards that train read");

@@ -24,6 +24,8 @@ struct EvaluateJobOptions {
   std::vector<std::string> keys;  ///< of JSON lines; empty: "text"
   /// Of raw text, as pretokenize's; nothing said: as the checkpoint's training data was written.
   std::optional<bool> add_bos, add_eos;
+  std::string
+      flag_of_text;  ///< of these three, or their opposites, one that shards are refused with; or empty
   bool allow_other_tokenizer = false;
   LossOn loss_on = LossOn::kAssistant;  ///< of shards of sft records
   std::string eval_split;               ///< of shards, as ParseDocumentSplit takes it: only these; empty: all

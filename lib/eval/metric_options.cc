@@ -70,6 +70,14 @@ void RefuseOptionsOfModels(const std::vector<OptionValue>& options) {
   }
 }
 
+std::string FlagOfText(const std::vector<OptionValue>& options) {
+  static const std::set<std::string> of_text = {"key", "bos", "no-bos", "eos", "no-eos"};
+  for (const OptionValue& option : options) {
+    if (option.origin == OptionOrigin::kCommandLine && of_text.contains(option.key)) return "--" + option.key;
+  }
+  return "";
+}
+
 void RefuseOptionsOfOtherMetrics(const std::string& metric, const std::vector<OptionValue>& options) {
   for (const OptionValue& option : options) {
     if (option.origin != OptionOrigin::kCommandLine || HasOption(metric, option.key)) continue;

@@ -24,4 +24,8 @@ void RefuseOptionsOfOtherMetrics(const std::string& metric, const std::vector<Op
 /// \throws Error{kUsage} naming the first
 void RefuseOptionsOfModels(const std::vector<OptionValue>& options);
 
+/// The first of the options on the command line that has a meaning for raw text alone, with its dashes;
+/// empty: none is there.
+std::string FlagOfText(const std::vector<OptionValue>& options);
+
 }  // namespace trainwright

@@ -98,6 +98,16 @@ void RequireSplitOfSeed(const TrainSettings& settings) {
           "has a meaning only with --eval-split");
 }
 
+void CheckScheduleOptions(const TrainSettings& settings, const std::vector<OptionValue>& options) {
+  // What a resumed run repeats is compared with its plan, and a file that a run wrote may have both.
+  if (settings.resume || settings.schedule != "constant" || settings.min_lr_ratio.value_or(0) == 0) return;
+  const auto found = std::find_if(options.begin(), options.end(),
+                                  [](const OptionValue& value) { return value.key == "min-lr-ratio"; });
+  if (found != options.end() && found->origin != OptionOrigin::kCommandLine) return;
+  throw Error(ErrorCode::kUsage, "--min-lr-ratio", "has no meaning with --schedule constant", "",
+              "constant stays at the peak; leave out one of the two");
+}
+
 void CheckTrainSettings(const TrainSettings& settings) {
   if (!settings.init.empty() && !settings.model.empty()) {
     throw Error(ErrorCode::kUsage, "--init, --model",

@@ -14,6 +14,11 @@ namespace trainwright {
 /// \throws Error{kUsage}
 void CheckTrainSettings(const TrainSettings& settings);
 
+/// Refuses a lowest rate that the schedule does not go down to.
+/// \param options of the process: it is asked for where the command line has it
+/// \throws Error{kUsage}
+void CheckScheduleOptions(const TrainSettings& settings, const std::vector<OptionValue>& options);
+
 /// Of a run that begins: one that is resumed has its split in its plan.
 /// \throws Error{kUsage} on a seed without a split
 void RequireSplitOfSeed(const TrainSettings& settings);

@@ -472,6 +472,7 @@ class TrainJob {
 int RunTraining(const TrainSettings& settings, const TrainJobContext& context,
                 nlohmann::ordered_json* summary) {
   CheckTrainSettings(settings);
+  CheckScheduleOptions(settings, context.options);
   TrainJob job(settings, context);
   return WithMemoryErrors([&] { return job.memory_user(); }, [&] { return job.Run(summary); });
 }

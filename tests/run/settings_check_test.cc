@@ -168,6 +168,28 @@ TEST(InsteadOfTrainingTest, TwoThingsAreNotDoneInOneCall) {
       MessageOf([&] { CheckInsteadOfTraining(settings, {}); }).starts_with("--status, --merge: cannot"));
 }
 
+TEST(ScheduleOptionsTest, ALowestRateIsRefusedWhereTheScheduleStaysAtThePeak) {
+  TrainSettings settings;
+  settings.schedule = "constant";
+  settings.min_lr_ratio = 0.5;
+  EXPECT_EQ(
+      MessageOf([&] { CheckScheduleOptions(settings, {}); }),
+      "--min-lr-ratio: has no meaning with --schedule constant | constant stays at the peak; leave out one "
+      "of the two");
+  EXPECT_EQ(CodeOf([&] { CheckScheduleOptions(settings, {Given("min-lr-ratio")}); }), ErrorCode::kUsage);
+  for (const OptionOrigin origin : {OptionOrigin::kPreset, OptionOrigin::kConfigFile}) {
+    EXPECT_FALSE(CodeOf([&] { CheckScheduleOptions(settings, {Given("min-lr-ratio", origin)}); }));
+  }
+  settings.resume = true;
+  EXPECT_FALSE(CodeOf([&] { CheckScheduleOptions(settings, {}); }));
+  settings.resume = false;
+  settings.min_lr_ratio = 0;
+  EXPECT_FALSE(CodeOf([&] { CheckScheduleOptions(settings, {}); }));
+  settings.schedule = "linear";
+  settings.min_lr_ratio = 0.5;
+  EXPECT_FALSE(CodeOf([&] { CheckScheduleOptions(settings, {}); }));
+}
+
 TEST(InsteadOfTrainingTest, NothingOfItIsForetold) {
   for (const bool explain : {false, true}) {
     TrainSettings settings;

@@ -27,6 +27,11 @@ test "$(tokens of-with --no-eos)" = 5
 test "$(tokens of-without --eos --bos)" = 9
 test "$(tokens of-begun --no-bos)" = 5
 fails 2 'no-bos' evaluate --data text --checkpoint of-with --bos --no-bos
+# Shards have their marks already; what is set for several runs is not refused.
+for flag in --bos --no-bos --eos --no-eos '--key text'; do
+  fails 2 "${flag% *}: has a meaning for text, and with/* is shards" evaluate --data with/ --checkpoint of-with $flag
+done
+TRAINWRIGHT_BOS=true evaluate -q --threads 1 --seq 16 --data with --checkpoint of-with > out
 # Of data that was written in several ways there is nothing to follow.
 pretokenize -q numbers -o a.tokens
 pretokenize -q --no-eos text -o b.tokens

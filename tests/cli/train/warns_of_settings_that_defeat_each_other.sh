@@ -39,3 +39,10 @@ grep -q 'goes over its data 20.0 times' log
 test "$(ls many/checkpoints | wc -l)" = 20
 train --data few-shards --model tiny.json --seq 16 --batch 1 --steps 400 --explain 2>&1 > /dev/null |
   grep -q 'goes over its data 100.0 times'
+
+# A lowest learning rate means nothing to a schedule that stays at the peak; 0 is what other programs call it.
+here=(--model tiny.json --data shards --seq 16 --schedule constant)
+explain_fails '--min-lr-ratio: has no meaning with --schedule constant' "${here[@]}" --min-lr-ratio 0.5
+expect_explained '0.0 command' min-lr-ratio "${here[@]}" --min-lr-ratio 0
+printf 'min-lr-ratio: 0.1\n' > of-a-run.yaml
+expect_explained '0.1 config' min-lr-ratio "${here[@]}" --config of-a-run.yaml
