@@ -129,7 +129,7 @@ std::string ZshCompletion(const ToolDoc& doc) {
     }
     const std::string exclusive = option.repeated || flags.size() == 1 ? star : "(" + Join(flags, " ") + ")";
     std::string rest = "[" + ZshEscape(PlainHelp(option)) + "]";
-    if (!option.is_flag()) rest += ":" + option.value_name + ":" + ZshAction(option);
+    if (!option.is_flag()) rest += ":" + ZshEscape(option.value_name) + ":" + ZshAction(option);
     text += spelled.size() == 1 ? "'" + exclusive + spelled[0] + rest + "'"
                                 : "'" + exclusive + "'{" + Join(spelled, ",") + "}'" + rest + "'";
   }

@@ -41,6 +41,17 @@ std::string AsSentences(std::string help) {
   return help;
 }
 
+/// Where the validators begin in a type name, which may itself be "NAME[FIRST:END]"; npos: it has none.
+size_t ColonOutsideBrackets(const std::string& type) {
+  int depth = 0;
+  for (size_t i = 0; i < type.size(); ++i) {
+    if (type[i] == '[') ++depth;
+    if (type[i] == ']') --depth;
+    if (type[i] == ':' && depth == 0) return i;
+  }
+  return std::string::npos;
+}
+
 // CLI11 describes its validators in the type name: "TEXT:{a,b}", "TEXT:value in {a->0,b->1} OR {0,1}",
 // "UINT:INT in [1 - 64]", "FLOAT:POSITIVE", "TEXT:FILE".
 void ReadValidators(const std::string& description, std::string* value_name, OptionDoc* doc) {
@@ -91,7 +102,7 @@ OptionDoc DescribeOption(const CLI::Option& option, const ToolInfo& info) {
 
   if (!flag) {
     const std::string type = option.get_type_name();
-    const size_t colon = type.find(':');
+    const size_t colon = ColonOutsideBrackets(type);
     std::string value_name = type.substr(0, colon);
     if (colon != std::string::npos) ReadValidators(type.substr(colon + 1), &value_name, &doc);
     if (doc.choices.empty() && value_name.find('|') != std::string::npos && value_name == Lower(value_name)) {

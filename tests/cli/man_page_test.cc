@@ -3,8 +3,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdint>
+#include <string>
+#include <vector>
+
 #include "lib/base/nearest_name.h"
 #include "lib/cli/cli_json.h"
+#include "lib/cli/completion.h"
 #include "lib/cli/help_text.h"
 #include "lib/cli/option_table.h"
 #include "tests/cli/sample_tool/sample_tool.h"
@@ -76,6 +81,21 @@ TEST(OptionTableTest, TellsChoicesBoundsDefaultsAndRepetition) {
   EXPECT_EQ(find("print-config").environment, "");
   EXPECT_TRUE(find("force").is_flag());
   EXPECT_EQ(SynopsisArguments(doc), "[OPTION]... [FILE]...");
+}
+
+TEST(OptionTableTest, ANameOfAValueMayHoldAColonInBrackets) {
+  std::vector<std::string> slices;
+  int64_t level = 1;
+  const ToolDoc doc = DescribeTool(SampleInfo(true), [&](CLI::App& app) {
+    app.add_option("--slice", slices, "A slice.")->type_name("NAME[FIRST:END]");
+    app.add_option("--level", level, "A level.")->type_name("N[:M]")->check(CLI::Range(1, 9));
+  });
+  EXPECT_EQ(doc.options[0].value_name, "NAME[FIRST:END]");
+  EXPECT_EQ(doc.options[0].constraint, "");
+  EXPECT_EQ(doc.options[1].value_name, "N[:M]");
+  EXPECT_EQ(doc.options[1].constraint, "from 1 to 9");
+  EXPECT_THAT(LongHelp(doc), HasSubstr("--slice NAME[FIRST:END]"));
+  EXPECT_THAT(ZshCompletion(doc), HasSubstr("]:NAME[FIRST\\:END]:"));
 }
 
 TEST(FirstSentenceTest, EndsAtStopsOutsideBrackets) {
