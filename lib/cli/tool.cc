@@ -134,6 +134,40 @@ std::string FlagValue(const CLI::Option& option, const std::string& value, const
   throw Error(ErrorCode::kUsage, source, "'" + value + "' is neither true nor false");
 }
 
+/// RefuseEmpty cannot tell an empty --config from none: its callback is forced.
+void RefuseEmptyConfig(int argc, char** argv) {
+  for (int i = 1; i < argc && std::string_view(argv[i]) != "--"; ++i) {
+    const std::string_view argument = argv[i];
+    const bool is_empty =
+        argument == "--config=" || (argument == "--config" && i + 1 < argc && *argv[i + 1] == '\0');
+    if (is_empty) throw EmptyValue("--config");
+  }
+}
+
+/// Whole numbers are decimal, as everyone reads them, wherever they come from: 010 is ten.
+void ReadNumbersByTen(const ToolInfo& info, CLI::App& app) {
+  for (CLI::Option* option : app.get_options()) {
+    if (option->count() == 0 || !DescribeOption(*option, info).is_whole_number()) continue;
+    const std::vector<std::string> given = option->results();
+    option->clear();
+    for (const std::string& value : given) option->add_result(WithoutLeadingZeros(value));
+  }
+}
+
+using Origins = std::map<std::string, std::pair<OptionOrigin, std::string>>;
+
+/// The key of the option, or else of one that it excludes, that is among these; empty: none is.
+std::string GivenInstead(const ToolInfo& info, const Origins& origins, const std::string& key) {
+  if (origins.contains(key)) return key;
+  for (const std::vector<std::string>& keys : info.exclusive) {
+    if (std::find(keys.begin(), keys.end(), key) == keys.end()) continue;
+    const auto other = std::find_if(keys.begin(), keys.end(),
+                                    [&](const std::string& name) { return origins.contains(name); });
+    if (other != keys.end()) return *other;
+  }
+  return "";
+}
+
 /// Parses one command line: applies environment and configuration file, and turns CLI11's errors into ours.
 class CommandLine {
  public:
@@ -172,7 +206,7 @@ class CommandLine {
     ApplySettingsFile();
     ApplyRemembered();
     ApplyPresets();
-    ReadNumbersByTen();
+    ReadNumbersByTen(info_, app_);
     const std::vector<EffectiveOption> effective = Effective();
     for (const EffectiveOption& option : effective) values_.push_back(ValueOf(option));
     ConvertAll();
@@ -188,16 +222,6 @@ class CommandLine {
   const std::vector<OptionValue>& file_values() const { return file_values_; }
 
  private:
-  /// RefuseEmpty cannot tell an empty --config from none: its callback is forced.
-  static void RefuseEmptyConfig(int argc, char** argv) {
-    for (int i = 1; i < argc && std::string_view(argv[i]) != "--"; ++i) {
-      const std::string_view argument = argv[i];
-      const bool is_empty =
-          argument == "--config=" || (argument == "--config" && i + 1 < argc && *argv[i + 1] == '\0');
-      if (is_empty) throw EmptyValue("--config");
-    }
-  }
-
   bool Given(const std::string& name) const {
     return app_.get_option((name.size() == 1 ? "-" : "--") + name)->count() > 0;
   }
@@ -293,7 +317,7 @@ class CommandLine {
       if (!IsIn(given, key)) throw error;
     }
     for (const OptionValue& option : file.options) {
-      const std::string instead = GivenInstead(given, option.key);
+      const std::string instead = GivenInstead(info_, given, option.key);
       if (instead.empty()) {
         Set(app_.get_option("--" + option.key), {option.value}, option.source);
         origins_[option.key] = {origin, option.source};
@@ -358,22 +382,8 @@ class CommandLine {
     }
   }
 
-  using Origins = std::map<std::string, std::pair<OptionOrigin, std::string>>;
-
-  /// The key of the option, or else of one that it excludes, that is among these; empty: none is.
-  std::string GivenInstead(const Origins& origins, const std::string& key) const {
-    if (origins.contains(key)) return key;
-    for (const std::vector<std::string>& keys : info_.exclusive) {
-      if (std::find(keys.begin(), keys.end(), key) == keys.end()) continue;
-      const auto other = std::find_if(keys.begin(), keys.end(),
-                                      [&](const std::string& name) { return origins.contains(name); });
-      if (other != keys.end()) return *other;
-    }
-    return "";
-  }
-
   bool IsIn(const Origins& origins, const std::string& key) const {
-    return !GivenInstead(origins, key).empty();
+    return !GivenInstead(info_, origins, key).empty();
   }
 
   /// The values of --preset, and those of another program whose file was read.
@@ -420,16 +430,6 @@ class CommandLine {
     }
     if (!left_out.empty()) {
       notices_.push_back(source + ": left out, as this build has no such options: " + left_out);
-    }
-  }
-
-  /// Whole numbers are decimal, as everyone reads them, wherever they come from: 010 is ten.
-  void ReadNumbersByTen() {
-    for (CLI::Option* option : app_.get_options()) {
-      if (option->count() == 0 || !DescribeOption(*option, info_).is_whole_number()) continue;
-      const std::vector<std::string> given = option->results();
-      option->clear();
-      for (const std::string& value : given) option->add_result(WithoutLeadingZeros(value));
     }
   }
 
