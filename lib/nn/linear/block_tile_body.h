@@ -1,4 +1,4 @@
-/// The tiles of block_tile.cc; included once an instruction set and kind of terms, in a namespace that defines
+/// The tiles of block_tile.cc; included once an instruction set and kind of terms, in a namespace that has
 /// kTerms (rows of the right operand in a step), kBlockSteps (of the terms that are added at once) and Add,
 /// with the compiler switched to its instructions. Loops are unrolled: sums stay in registers.
 
