@@ -38,10 +38,11 @@ enum class Kind { kFp32, kBf16, kWidened };
 
 /// x [rows, depth] w [columns, depth]^T.
 struct Operands {
-  Operands(const Shape& shape, Kind kind) : kind(kind) {
+  static Operands Random(const Shape& shape, Kind kind) {
     const auto type = kind == Kind::kFp32 ? at::kFloat : at::kBFloat16;
-    x = RandomTensor({shape.rows, shape.depth}, 1).to(type);
-    w = RandomTensor({shape.columns, shape.depth}, 2).to(type);
+    return {.kind = kind,
+            .x = RandomTensor({shape.rows, shape.depth}, 1).to(type),
+            .w = RandomTensor({shape.columns, shape.depth}, 2).to(type)};
   }
   cpu::BlockProduct Product(const at::Tensor& rows, bool turned, at::Tensor& out, bool accumulate) const {
     return {.m = rows.size(turned ? 1 : 0),
@@ -56,15 +57,21 @@ struct Operands {
             .accumulate = accumulate,
             .widens = kind == Kind::kWidened};
   }
-  /// Too many rows to be few: by the library's micro-kernels.
+  /// Too many rows to be few, and too many columns and terms to be taken where they lie, all zeros: by the
+  /// library's micro-kernels.
   at::Tensor ByMicroKernels(const at::Tensor& out, bool accumulate = false) const {
-    const int64_t rows = x.size(0), more = std::max(rows, cpu::kMostFewRows + 1);
-    at::Tensor padded = at::zeros({more, x.size(1)}, x.options()),
-               all = at::zeros({more, w.size(0)}, out.options());
-    padded.narrow(0, 0, rows).copy_(x);
-    all.narrow(0, 0, rows).copy_(out);
-    EXPECT_TRUE(cpu::BlockMatmul(Product(padded, false, all, accumulate)));
-    return all.narrow(0, 0, rows);
+    const int64_t rows = x.size(0), depth = x.size(1), columns = w.size(0);
+    const int64_t more_rows = std::max(rows, cpu::kMostFewRows + 1),
+                  more_depth = std::max<int64_t>(depth, 66), more_columns = std::max<int64_t>(columns, 65);
+    Operands padded = {.kind = kind,
+                       .x = at::zeros({more_rows, more_depth}, x.options()),
+                       .w = at::zeros({more_columns, more_depth}, w.options())};
+    padded.x.narrow(0, 0, rows).narrow(1, 0, depth).copy_(x);
+    padded.w.narrow(0, 0, columns).narrow(1, 0, depth).copy_(w);
+    at::Tensor all = at::zeros({more_rows, more_columns}, out.options());
+    all.narrow(0, 0, rows).narrow(1, 0, columns).copy_(out);
+    EXPECT_TRUE(cpu::BlockMatmul(padded.Product(padded.x, false, all, accumulate)));
+    return all.narrow(0, 0, rows).narrow(1, 0, columns);
   }
   at::Tensor AsTheyLie(at::Tensor out, bool accumulate = false) const {
     EXPECT_TRUE(cpu::BlockMatmul(Product(x, false, out, accumulate)));
@@ -90,9 +97,9 @@ class BlockMatmulTest : public testing::TestWithParam<Case> {
   }
 };
 
-TEST_P(BlockMatmulTest, FewRowsHaveTheBitsOfMicroKernels) {
+TEST_P(BlockMatmulTest, OperandsAsTheyLieHaveTheBitsOfMicroKernels) {
   const auto [shape, kind] = GetParam();
-  const Operands operands(shape, kind);
+  const Operands operands = Operands::Random(shape, kind);
   for (const auto type : {at::kFloat, at::kBFloat16}) {
     const at::Tensor out = RandomTensor({shape.rows, shape.columns}, 3).to(type);
     for (const bool accumulate : {false, true}) {
@@ -104,7 +111,7 @@ TEST_P(BlockMatmulTest, FewRowsHaveTheBitsOfMicroKernels) {
 
 TEST_P(BlockMatmulTest, ATransposedOperandHasTheBitsOfMicroKernels) {
   const auto [shape, kind] = GetParam();
-  const Operands operands(shape, kind);
+  const Operands operands = Operands::Random(shape, kind);
   for (const auto type : {at::kFloat, at::kBFloat16}) {
     const at::Tensor out = RandomTensor({shape.rows, shape.columns}, 3).to(type);
     for (const bool accumulate : {false, true}) {
@@ -115,7 +122,7 @@ TEST_P(BlockMatmulTest, ATransposedOperandHasTheBitsOfMicroKernels) {
 
 TEST_P(BlockMatmulTest, WritesNothingBesideTheResult) {
   const auto [shape, kind] = GetParam();
-  const Operands operands(shape, kind);
+  const Operands operands = Operands::Random(shape, kind);
   const at::Tensor all = at::full({shape.rows + 2, shape.columns + 5}, 7.0f);
   const at::Tensor result = all.narrow(0, 1, shape.rows).narrow(1, 2, shape.columns);
   operands.AsTheyLie(result);
@@ -131,18 +138,20 @@ std::string CaseName(const testing::TestParamInfo<Case>& info) {
          std::to_string(shape.columns) + "_" + names[static_cast<int>(kind)];
 }
 
-// Tiles of all widths and what is left of them; depths of several parts; as many rows as are few.
-INSTANTIATE_TEST_SUITE_P(Shapes, BlockMatmulTest,
-                         testing::Combine(testing::Values(Shape{32, 384, 384}, Shape{17, 96, 1000},
-                                                          Shape{40, 1026, 61}, Shape{64, 4610, 20},
-                                                          Shape{65, 34, 259}, Shape{129, 640, 49},
-                                                          Shape{cpu::kMostFewRows, 130, 50}),
-                                          testing::Values(Kind::kFp32, Kind::kBf16, Kind::kWidened)),
-                         CaseName);
+// Tiles of all widths and what is left of them; depths of several parts; as many rows as are few; few columns or
+// terms.
+INSTANTIATE_TEST_SUITE_P(
+    Shapes, BlockMatmulTest,
+    testing::Combine(testing::Values(Shape{32, 384, 384}, Shape{17, 96, 1000}, Shape{40, 1026, 61},
+                                     Shape{64, 4610, 20}, Shape{65, 34, 259}, Shape{129, 640, 49},
+                                     Shape{cpu::kMostFewRows, 130, 50}, Shape{600, 384, 8},
+                                     Shape{530, 1030, 61}, Shape{600, 8, 250}, Shape{650, 6, 70}),
+                     testing::Values(Kind::kFp32, Kind::kBf16, Kind::kWidened)),
+    CaseName);
 
 TEST(BlockMatmulTest, BitsDependOnNoOtherRowsNorOnThreads) {
   if (!cpu::HasMicroKernels(false)) GTEST_SKIP() << "no such instructions";
-  Operands operands({cpu::kMostFewRows + 88, 700, 260}, Kind::kFp32);
+  Operands operands = Operands::Random({cpu::kMostFewRows + 88, 700, 260}, Kind::kFp32);
   const at::Tensor all = operands.AsTheyLie(at::full({operands.x.size(0), 260}, NAN));
   operands.x = operands.x.narrow(0, 0, 37);
   const int threads = at::get_num_threads();
@@ -155,7 +164,7 @@ TEST(BlockMatmulTest, BitsDependOnNoOtherRowsNorOnThreads) {
 
 TEST(BlockMatmulTest, ValuesThatAreNotFiniteReachTheirRowOrColumnAlone) {
   if (!cpu::HasMicroKernels(false)) GTEST_SKIP() << "no such instructions";
-  const Operands operands({33, 200, 90}, Kind::kFp32);
+  const Operands operands = Operands::Random({33, 200, 90}, Kind::kFp32);
   operands.x[32][199] = std::numeric_limits<float>::infinity();
   operands.w[89][0] = NAN;
   for (const bool turned : {false, true}) {
@@ -166,7 +175,7 @@ TEST(BlockMatmulTest, ValuesThatAreNotFiniteReachTheirRowOrColumnAlone) {
 }
 
 TEST(BlockMatmulTest, FewRowsLeaveWhatLiesOtherwise) {
-  const Operands operands({32, 384, 384}, Kind::kFp32);
+  const Operands operands = Operands::Random({32, 384, 384}, Kind::kFp32);
   at::Tensor out = at::full({32, 384}, 5.0f);
   cpu::BlockProduct product = operands.Product(operands.x, false, out, false);
   product.a.transposed = true;

@@ -6,7 +6,6 @@
 #include <cstring>
 
 #include "lib/nn/cpu/kernels.h"
-#include "lib/nn/linear/block_tile.h"
 
 namespace trainwright::cpu {
 namespace {
@@ -35,18 +34,34 @@ void CopyTerms(const BlockProduct& product, const uint8_t* data, int64_t stride,
   }
 }
 
+LeftForm FormOf(const BlockProduct& product) {
+  constexpr int64_t kShortDepth = 64;
+  if (product.a.transposed) {
+    const bool pairs = product.bf16 && !product.widens;
+    return HasTiles(pairs ? TileTerms::kPairs : TileTerms::kFp32) ? LeftForm::kTurned : LeftForm::kPacked;
+  }
+  const bool pays = product.n <= kPanelColumns || product.k <= kShortDepth;
+  const bool can = HasTiles(TermsInPlace(product)) && (!product.bf16 || product.k % 2 == 0);
+  return pays && can ? LeftForm::kInPlace : LeftForm::kPacked;
+}
+
 }  // namespace
 
 BlockLayout::BlockLayout(const BlockProduct& product)
     : bf16(product.bf16 && !product.widens),
       element_bytes(bf16 ? 2 : 4),
       depth(RoundUp(product.k, kDepthUnit)),
-      tiles(product.a.transposed && HasTiles(bf16 ? TileTerms::kPairs : TileTerms::kFp32)),
-      block_rows(tiles ? 48 : 64),
-      task_rows(tiles ? 144 : 128) {
+      form(FormOf(product)),
+      block_rows(form == LeftForm::kPacked ? 64 : 48),
+      task_rows(form == LeftForm::kPacked ? 128 : 144) {
   // Rows a multiple of 1 KB apart would share a few sets of the cache.
   const int64_t padded = depth * element_bytes % 1024 == 0 ? depth + 64 / element_bytes : depth;
-  left_stride = tiles ? task_rows : padded;
+  left_stride = form == LeftForm::kTurned ? task_rows : padded;
+}
+
+TileTerms TermsInPlace(const BlockProduct& product) {
+  if (!product.bf16) return TileTerms::kFp32;
+  return product.widens ? TileTerms::kWidened : TileTerms::kPairs;
 }
 
 at::Tensor Scratch(int64_t size_bytes) {
@@ -77,13 +92,29 @@ void PackRight(const BlockProduct& product, const BlockLayout& layout, int64_t b
 }
 
 LeftRows::LeftRows(const BlockProduct& product, const BlockLayout& layout)
-    : product_(product),
-      layout_(layout),
-      packed_(Scratch(layout.tiles ? layout.steps(product) * layout.left_stride * 4
-                                   : layout.task_rows * layout.left_stride * layout.element_bytes)) {}
+    : product_(product), layout_(layout) {
+  switch (layout.form) {
+    case LeftForm::kPacked:
+      packed_ = Scratch(layout.task_rows * layout.left_stride * layout.element_bytes);
+      break;
+    case LeftForm::kTurned:
+      packed_ = Scratch(layout.steps(product) * layout.left_stride * 4);
+      break;
+    case LeftForm::kInPlace:
+      break;
+  }
+}
 
 void LeftRows::Pack(int64_t begin, int64_t end) {
-  layout_.tiles ? PackTransposed(begin, end - begin) : PackRows(begin, end - begin);
+  begin_ = begin;
+  switch (layout_.form) {
+    case LeftForm::kPacked:
+      return PackRows(begin, end - begin);
+    case LeftForm::kTurned:
+      return PackTransposed(begin, end - begin);
+    case LeftForm::kInPlace:
+      return;
+  }
 }
 
 /// As [steps][task_rows], of bf16 in pairs.
@@ -123,18 +154,32 @@ void LeftRows::PackRows(int64_t begin, int64_t rows) {
 
 void LeftRows::Multiply(int64_t row, int64_t rows, int64_t columns, const uint8_t* panel,
                         float* block) const {
-  const auto* packed = packed_.const_data_ptr<uint8_t>();
-  if (layout_.tiles) {
-    return ComputeTiles({.terms = layout_.bf16 ? TileTerms::kPairs : TileTerms::kFp32,
-                         .left = packed + row * 4,
-                         .left_stride_bytes = layout_.left_stride * 4,
-                         .left_transposed = true,
-                         .right = reinterpret_cast<const float*>(panel),
-                         .rows = rows,
-                         .columns = columns,
-                         .steps = layout_.steps(product_),
-                         .out = block});
+  TileBlock tiles = {
+      .right = reinterpret_cast<const float*>(panel), .rows = rows, .columns = columns, .out = block};
+  switch (layout_.form) {
+    case LeftForm::kPacked:
+      return MultiplyPacked(row, rows, columns, panel, block);
+    case LeftForm::kTurned:
+      tiles.terms = layout_.bf16 ? TileTerms::kPairs : TileTerms::kFp32;
+      tiles.left = packed_.const_data_ptr<uint8_t>() + row * 4;
+      tiles.left_stride_bytes = layout_.left_stride * 4;
+      tiles.left_transposed = true;
+      tiles.steps = layout_.steps(product_);
+      break;
+    case LeftForm::kInPlace:
+      tiles.terms = TermsInPlace(product_);
+      tiles.left_stride_bytes = product_.a.stride * SourceBytes(product_);
+      tiles.left = static_cast<const uint8_t*>(product_.a.data) + (begin_ + row) * tiles.left_stride_bytes;
+      tiles.steps = product_.k * SourceBytes(product_) / 4;
+      tiles.fetches = true;
+      break;
   }
+  ComputeTiles(tiles);
+}
+
+void LeftRows::MultiplyPacked(int64_t row, int64_t rows, int64_t columns, const uint8_t* panel,
+                              float* block) const {
+  const auto* packed = packed_.const_data_ptr<uint8_t>();
   for (int64_t begin = 0; begin < layout_.depth; begin += kBlockDepth) {
     cpu::Multiply({.bf16 = layout_.bf16,
                    .rows = RoundUp(rows, kRowUnit),

@@ -7,12 +7,20 @@
 #include <cstdint>
 
 #include "lib/nn/linear/block_matmul.h"
+#include "lib/nn/linear/block_tile.h"
 #include "lib/nn/linear/micro_kernel.h"
 
 namespace trainwright::cpu {
 
 /// How many terms of a sum are added at once. A sum is made of parts of kPartDepth terms.
 inline constexpr int64_t kBlockDepth = 512, kPartDepth = 4096;
+
+/// How the left operand is multiplied.
+enum class LeftForm {
+  kPacked,   ///< rows are packed for the micro-kernels
+  kTurned,   ///< stored as its transpose: packed with its rows side by side, for tiles (block_tile.h)
+  kInPlace,  ///< a row is read but once, or is short: tiles take it where it lies
+};
 
 /// The operands' elements as they are packed, and the blocks of the result.
 struct BlockLayout {
@@ -24,12 +32,10 @@ struct BlockLayout {
   bool bf16;  ///< of the packed elements
   int64_t element_bytes;
   int64_t depth;  ///< k, padded
-  /// A left operand that is stored as its transpose is multiplied by tiles (block_tile.h), which take it with
-  /// its rows side by side; else by the micro-kernels.
-  bool tiles;
+  LeftForm form;
   /// Of a block of the result, which stays in the first-level cache; and of those that are packed at once.
   int64_t block_rows, task_rows;
-  int64_t left_stride;  ///< packed elements of 4 bytes with tiles
+  int64_t left_stride;  ///< packed elements, of 4 bytes where the operand is turned
 };
 
 /// Of an operand's element.
@@ -37,29 +43,34 @@ inline int64_t SourceBytes(const BlockProduct& product) {
   return product.bf16 ? 2 : 4;
 }
 
+/// Of an operand that tiles take where it lies.
+TileTerms TermsInPlace(const BlockProduct& product);
+
 /// Memory of a GEMM, which nothing has written.
 at::Tensor Scratch(int64_t size_bytes);
 
 /// Columns of b from `begin` on, as [depth][kPanelColumns], bf16 in pairs of rows; zeros around them.
 void PackRight(const BlockProduct& product, const BlockLayout& layout, int64_t begin, uint8_t* packed);
 
-/// Rows of the left operand, packed, and blocks of their products.
+/// Rows of the left operand, packed where that pays, and blocks of their products.
 class LeftRows {
  public:
   /// \param product must outlive the object
   LeftRows(const BlockProduct& product, const BlockLayout& layout);
-  /// Packs the rows [begin, end), at most task_rows of them, in place of the former ones.
+  /// The rows [begin, end), at most task_rows of them, in place of the former ones.
   void Pack(int64_t begin, int64_t end);
-  /// block [rows][kPanelColumns] = the packed rows [row, row + rows) times a panel of the right operand.
+  /// block [rows][kPanelColumns] = the rows [begin + row, begin + row + rows) times a panel of the right operand.
   void Multiply(int64_t row, int64_t rows, int64_t columns, const uint8_t* panel, float* block) const;
 
  private:
   void PackRows(int64_t begin, int64_t rows);
   void PackTransposed(int64_t begin, int64_t rows);
+  void MultiplyPacked(int64_t row, int64_t rows, int64_t columns, const uint8_t* panel, float* block) const;
 
   const BlockProduct& product_;
   const BlockLayout layout_;
   at::Tensor packed_;
+  int64_t begin_ = 0;  ///< the first of the rows
 };
 
 }  // namespace trainwright::cpu

@@ -12,11 +12,6 @@
 namespace trainwright::cpu {
 namespace {
 
-TileTerms TermsOf(const BlockProduct& product) {
-  if (!product.bf16) return TileTerms::kFp32;
-  return product.widens ? TileTerms::kWidened : TileTerms::kPairs;
-}
-
 /// out^T = b^T a^T; out is still that of `product`.
 BlockProduct Transposed(const BlockProduct& product) {
   BlockProduct transposed = product;
@@ -64,7 +59,7 @@ class FewRows {
     alignas(64) float sums[kRows * kPanelColumns], turned[kPanelColumns * kRows];
     for (int64_t panel = 0; panel < panels_; ++panel) {
       const int64_t column = panel * kPanelColumns, columns = std::min(kPanelColumns, product_.n - column);
-      ComputeTiles({.terms = TermsOf(product_),
+      ComputeTiles({.terms = TermsInPlace(product_),
                     .left = static_cast<const uint8_t*>(product_.a.data) + row * row_bytes,
                     .left_stride_bytes = row_bytes,
                     .right = reinterpret_cast<const float*>(Panel(panel)),
@@ -92,7 +87,7 @@ class FewRows {
 
 bool MultiplyFewRows(const BlockProduct& product) {
   if (product.m > kMostFewRows || product.a.transposed || !product.b.transposed) return false;
-  if (!HasTiles(TermsOf(product))) return false;
+  if (!HasTiles(TermsInPlace(product))) return false;
   // Pairs are elements of 32 bits where they are transposed.
   if (product.bf16 && (product.k % 2 != 0 || (!product.widens && product.a.stride % 2 != 0))) return false;
   FewRows(product).Multiply();
