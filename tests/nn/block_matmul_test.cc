@@ -138,8 +138,8 @@ std::string CaseName(const testing::TestParamInfo<Case>& info) {
          std::to_string(shape.columns) + "_" + names[static_cast<int>(kind)];
 }
 
-// Tiles of all widths and what is left of them; depths of several parts; as many rows as are few; few columns or
-// terms.
+// Tiles of all widths and what is left of them; depths of several parts; as many rows as are few; few columns
+// or terms.
 INSTANTIATE_TEST_SUITE_P(
     Shapes, BlockMatmulTest,
     testing::Combine(testing::Values(Shape{32, 384, 384}, Shape{17, 96, 1000}, Shape{40, 1026, 61},

@@ -59,7 +59,7 @@ class LeftRows {
   LeftRows(const BlockProduct& product, const BlockLayout& layout);
   /// The rows [begin, end), at most task_rows of them, in place of the former ones.
   void Pack(int64_t begin, int64_t end);
-  /// block [rows][kPanelColumns] = the rows [begin + row, begin + row + rows) times a panel of the right operand.
+  /// block [rows][kPanelColumns] = the rows [begin + row, begin + row + rows) times a panel.
   void Multiply(int64_t row, int64_t rows, int64_t columns, const uint8_t* panel, float* block) const;
 
  private:
