@@ -11,6 +11,7 @@
 #include "lib/base/shell_word.h"
 #include "lib/base/version.h"
 #include "lib/checkpoint/checkpoint_metadata.h"
+#include "lib/formats/json_text.h"
 #include "lib/io/byte_source.h"
 #include "lib/spec/model_files.h"
 
@@ -72,6 +73,7 @@ SavedCheckpoint WriteCheckpoint(RunDirectory* run, const CheckpointContent& cont
 nlohmann::json ReadCheckpointMetadata(const std::string& path) {
   const std::string metadata_path = path + "/" + kCheckpointMetadataFile;
   const std::vector<uint8_t> text = ReadWholeFile(metadata_path, uint64_t{64} << 20);
+  RefuseDeepJson(AsText(text), metadata_path);
   try {
     nlohmann::json metadata = nlohmann::json::parse(text.begin(), text.end());
     if (metadata.at("schema") == kModelSchema) throw HoldsModelAlone(path, "--merge and --average write");

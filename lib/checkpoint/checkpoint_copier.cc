@@ -15,6 +15,7 @@
 #include <string_view>
 #include <utility>
 
+#include "lib/base/bytes.h"
 #include "lib/base/checksum.h"
 #include "lib/base/elapsed.h"
 #include "lib/base/error.h"
@@ -23,6 +24,7 @@
 #include "lib/codec/checkpoint_encoder.h"
 #include "lib/codec/checkpoint_folder.h"
 #include "lib/codec/compress_job.h"
+#include "lib/formats/json_text.h"
 #include "lib/io/atomic_folder.h"
 #include "lib/io/byte_sink.h"
 #include "lib/io/byte_source.h"
@@ -138,7 +140,7 @@ std::string RestoredSha256(const std::string& path, bool compressed, Abandoned a
 nlohmann::json ReadMetadata(const std::string& folder) {
   const std::string path = folder + "/" + kCheckpointMetadataFile;
   const std::vector<uint8_t> text = ReadWholeFile(path, uint64_t{64} << 20);
-  nlohmann::json metadata = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
+  nlohmann::json metadata = JsonOf(AsText(text));
   if (!metadata.is_object() || !metadata.contains("files") || !metadata["files"].is_object()) {
     throw Error(ErrorCode::kBadInput, path, "lists no files");
   }

@@ -7,9 +7,11 @@
 #include <filesystem>
 #include <vector>
 
+#include "lib/base/bytes.h"
 #include "lib/base/checksum.h"
 #include "lib/base/error.h"
 #include "lib/base/utc_time.h"
+#include "lib/formats/json_text.h"
 #include "lib/io/byte_sink.h"
 #include "lib/io/byte_source.h"
 #include "lib/io/file_checksum.h"
@@ -49,7 +51,7 @@ bool VerifyCheckpointFiles(const std::string& folder, FileHashes* hashes) {
   const std::string path = folder + "/" + kCheckpointMetadataFile;
   if (!std::filesystem::exists(path)) return false;
   const std::vector<uint8_t> text = ReadWholeFile(path, uint64_t{64} << 20);
-  const auto metadata = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
+  const auto metadata = JsonOf(AsText(text));
   if (!metadata.is_object() || !metadata.contains("files") || !metadata["files"].is_object()) {
     throw Error(ErrorCode::kBadInput, path, "lists no files");
   }
@@ -96,7 +98,7 @@ nlohmann::ordered_json ReadCheckpointProvenance(const std::string& folder, const
   const std::string path = folder + "/" + kCheckpointMetadataFile;
   if (!std::filesystem::exists(path)) return nullptr;
   const std::vector<uint8_t> text = ReadWholeFile(path, uint64_t{64} << 20);
-  const auto metadata = nlohmann::ordered_json::parse(text, nullptr, /*allow_exceptions=*/false);
+  const auto metadata = OrderedJsonOf(AsText(text));
   const auto at = [](const nlohmann::ordered_json& object, const std::string& key) {
     return object.is_object() && object.contains(key) ? object[key] : nlohmann::ordered_json();
   };

@@ -6,8 +6,10 @@
 #include <filesystem>
 #include <vector>
 
+#include "lib/base/bytes.h"
 #include "lib/base/error.h"
 #include "lib/checkpoint/checkpoint.h"
+#include "lib/formats/json_text.h"
 #include "lib/io/byte_sink.h"
 #include "lib/io/byte_source.h"
 
@@ -54,7 +56,7 @@ ordered_json ReadRunCompletion(const std::string& run_path) {
   const std::string path = run_path + "/" + kRunCompletionFile;
   if (!std::filesystem::exists(path)) return nullptr;
   const std::vector<uint8_t> text = ReadWholeFile(path, uint64_t{1} << 20);
-  const auto completion = ordered_json::parse(text, nullptr, /*allow_exceptions=*/false);
+  const auto completion = OrderedJsonOf(AsText(text));
   const auto is = [&](const char* name, bool (ordered_json::*kind)() const noexcept) {
     const auto field = completion.find(name);
     return field != completion.end() && ((*field).*kind)();

@@ -204,7 +204,7 @@ std::vector<MatrixPart> MatricesOf(const SafetensorsHeader& header, const Safete
   if (!IsFloat(type) || entry.dtype == "C64") return {};
   const uint64_t elements = (entry.end - entry.begin) / ElementBytes(type);
   if (const auto text = header.metadata.find(kMatricesKey); text != header.metadata.end()) {
-    const nlohmann::json json = nlohmann::json::parse(text->second, nullptr, /*allow_exceptions=*/false);
+    const nlohmann::json json = JsonOf(text->second);
     std::vector<MatrixPart> parts;
     if (json.is_object() && json.contains(entry.name) && json[entry.name].is_array()) {
       uint64_t end = 0;

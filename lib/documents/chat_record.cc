@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "lib/documents/json_line.h"
+#include "lib/formats/json_text.h"
 #include "lib/tok/utf8.h"
 
 namespace trainwright {
@@ -132,7 +133,7 @@ Problem ReadTools(element root, std::string* tools_json) {
   if (FirstMember(root, {"tools"}, &tools) == nullptr || tools.is_null()) return std::nullopt;
   std::string text = simdjson::minify(tools);
   if (std::string_view held; tools.get_string().get(held) == simdjson::SUCCESS) text = held;
-  const auto json = nlohmann::ordered_json::parse(text, nullptr, /*allow_exceptions=*/false);
+  const auto json = OrderedJsonOf(text);
   if (!json.is_array()) return DocumentProblem{SkipReason::kBadTurns, "\"tools\" is no list", {}, {}};
   if (!json.empty()) *tools_json = json.dump();
   return std::nullopt;

@@ -9,6 +9,7 @@
 
 #include "lib/base/bytes.h"
 #include "lib/base/error.h"
+#include "lib/formats/json_text.h"
 #include "lib/io/byte_sink.h"
 #include "lib/io/byte_source.h"
 
@@ -24,7 +25,7 @@ constexpr char kJinjaName[] = "chat_template.jinja";
 nlohmann::json ParseTokenizerConfig(const std::filesystem::path& path) {
   if (!std::filesystem::exists(path)) return nlohmann::json::object();
   const std::vector<uint8_t> bytes = ReadWholeFile(path, kMaxTokenizerConfigBytes);
-  return nlohmann::json::parse(AsText(bytes), nullptr, /*allow_exceptions=*/false);
+  return JsonOf(AsText(bytes));
 }
 
 nlohmann::json ReadTokenizerConfig(const std::filesystem::path& path) {

@@ -4,6 +4,8 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "lib/formats/json_text.h"
+
 namespace trainwright {
 namespace {
 
@@ -20,15 +22,13 @@ bool IsAboutNumbers(simdjson::error_code error) {
 
 /// The same JSON with every number 0; empty when it is not JSON or nested too deep.
 std::string WithoutNumbers(std::string_view line) {
-  constexpr int kMaxDepth = 1000;  // simdjson has such a limit too, and dump() recurses
-  bool too_deep = false;
-  const auto zero = [&](int depth, nlohmann::json::parse_event_t event, nlohmann::json& value) {
-    if (depth > kMaxDepth) too_deep = true;
+  if (IsNestedTooDeep(line)) return "";
+  const auto zero = [](int, nlohmann::json::parse_event_t event, nlohmann::json& value) {
     if (event == nlohmann::json::parse_event_t::value && value.is_number()) value = 0;
-    return !too_deep;
+    return true;
   };
   const auto parsed = nlohmann::json::parse(line, zero, false);
-  return parsed.is_discarded() || too_deep ? "" : parsed.dump();
+  return parsed.is_discarded() ? "" : parsed.dump();
 }
 
 }  // namespace

@@ -2,6 +2,8 @@
 
 #include <optional>
 
+#include "lib/formats/json_text.h"
+
 namespace trainwright {
 
 std::string ForEachTextLine(const std::string& path,
@@ -15,7 +17,7 @@ std::string ForEachTextLine(const std::string& path,
 std::string ForEachJsonObject(const std::string& path,
                               const std::function<void(const nlohmann::json&, const JsonPlace&)>& use) {
   return ForEachTextLine(path, [&](std::string_view line, const JsonPlace& place) {
-    const auto object = nlohmann::json::parse(line, nullptr, /*allow_exceptions=*/false);
+    const auto object = JsonOf(line);
     if (!object.is_object()) throw place.Bad("is no JSON object");
     use(object, place);
   });

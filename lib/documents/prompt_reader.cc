@@ -6,6 +6,7 @@
 #include "lib/base/checksum.h"
 #include "lib/base/error.h"
 #include "lib/documents/document_text.h"
+#include "lib/formats/json_text.h"
 
 namespace trainwright {
 PromptReader::PromptReader(std::optional<std::string> prompt, const std::string& path, bool conversations,
@@ -54,7 +55,8 @@ std::optional<PromptLine> PromptReader::Next() {
   const size_t number = next_++;
   if (batch_.records[number].too_long) throw refuse("is longer than 1 GiB");
   const std::string_view text = RawRecord(batch_, number);
-  const auto object = nlohmann::ordered_json::parse(text, nullptr, /*allow_exceptions=*/false);
+  if (IsNestedTooDeep(text)) throw refuse("is nested deeper than 1000 lists and objects");
+  const auto object = OrderedJsonOf(text);
   if (!object.is_object()) throw refuse("is no JSON object");
   if (chats_) {
     if (const auto problem = chats_->ReadPrompt(text, &line.conversation)) throw refuse(problem->problem);

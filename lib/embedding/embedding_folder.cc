@@ -12,6 +12,7 @@
 #include "lib/documents/chat_template.h"
 #include "lib/embedding/python_files.h"
 #include "lib/embedding/text_marks.h"
+#include "lib/formats/json_text.h"
 #include "lib/io/byte_sink.h"
 #include "lib/io/byte_source.h"
 #include "lib/model/embedding_projection.h"
@@ -39,7 +40,7 @@ ordered_json ReadObject(const std::string& folder, const std::string& name) {
   const std::string path = folder + "/" + name;
   if (!std::filesystem::exists(path)) return nullptr;
   const std::vector<uint8_t> text = ReadWholeFile(path, kMostConfigBytes);
-  ordered_json object = ordered_json::parse(text.begin(), text.end(), nullptr, /*allow_exceptions=*/false);
+  ordered_json object = OrderedJsonOf(AsText(text));
   return object.is_object() ? object : ordered_json(nullptr);
 }
 

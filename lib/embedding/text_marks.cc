@@ -6,6 +6,7 @@
 
 #include "lib/base/bytes.h"
 #include "lib/base/error.h"
+#include "lib/formats/json_text.h"
 #include "lib/io/byte_source.h"
 
 namespace trainwright {
@@ -26,6 +27,7 @@ json ReadObject(const std::string& folder, const char* name) {
   const auto skip_model = [](int depth, json::parse_event_t event, json& value) {
     return !(depth == 1 && event == json::parse_event_t::key && value == "model");
   };
+  RefuseDeepJson(AsText(text), path);
   json object = json::parse(text, skip_model, /*allow_exceptions=*/false);
   return object.is_object() ? object : json::object();
 }

@@ -7,6 +7,7 @@
 #include "lib/base/log.h"
 #include "lib/documents/document_reader.h"
 #include "lib/documents/json_objects.h"
+#include "lib/formats/json_text.h"
 #include "lib/retrieval/corpus.h"
 #include "lib/tok/utf8.h"
 
@@ -38,7 +39,7 @@ void EmbedInput::WarnOfJson(std::string_view record) const {
 }
 
 void EmbedInput::ReadObject(std::string_view record, EmbedText* text) const {
-  const auto object = nlohmann::json::parse(record, nullptr, /*allow_exceptions=*/false);
+  const auto object = JsonOf(record);
   if (!object.is_object()) throw text->place.Bad("is no JSON object");
   text->text.text = TitledTextOf(object, text->place);
   if (const auto instruction = object.find("instruction"); instruction != object.end()) {

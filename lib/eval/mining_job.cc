@@ -126,7 +126,7 @@ class MiningRun {
     const std::string sha256 = ForEachTextLine(path, [&](std::string_view line, const JsonPlace& place) {
       if (const auto problem = reader.Read(line, &example)) throw place.Bad(problem->problem, problem->hint);
       MinedRecord record;
-      record.object = nlohmann::ordered_json::parse(line, nullptr, /*allow_exceptions=*/false);
+      record.object = OrderedJsonOf(line);
       if (!record.object.is_object()) throw place.Bad("is no JSON object");
       for (const InstructedText& text : example.texts) {
         if (text.role == TextRole::kQuery) {

@@ -6,6 +6,53 @@
 #include "lib/base/error.h"
 
 namespace trainwright {
+namespace {
+
+template <typename Json>
+Json ParsedOrDiscarded(std::string_view text) {
+  if (IsNestedTooDeep(text)) return Json(nlohmann::json::value_t::discarded);
+  return Json::parse(text, nullptr, /*allow_exceptions=*/false);
+}
+
+}  // namespace
+
+bool IsNestedTooDeep(std::string_view text) {
+  size_t depth = 0;
+  bool quoted = false;
+  for (size_t at = 0; at < text.size(); ++at) {
+    switch (text[at]) {
+      case '"':
+        quoted = !quoted;
+        break;
+      case '\\':
+        ++at;  // whatever is escaped, it ends no string
+        break;
+      case '[':
+      case '{':
+        if (!quoted && ++depth > kMostJsonNesting) return true;
+        break;
+      case ']':
+      case '}':
+        if (!quoted && depth > 0) --depth;
+        break;
+      default:
+        break;
+    }
+  }
+  return false;
+}
+
+void RefuseDeepJson(std::string_view text, const std::string& object) {
+  if (IsNestedTooDeep(text)) throw Error(ErrorCode::kBadInput, object, "is JSON that is nested too deeply");
+}
+
+nlohmann::json JsonOf(std::string_view text) {
+  return ParsedOrDiscarded<nlohmann::json>(text);
+}
+
+nlohmann::ordered_json OrderedJsonOf(std::string_view text) {
+  return ParsedOrDiscarded<nlohmann::ordered_json>(text);
+}
 
 nlohmann::json ParseJson(std::string_view text, const std::string& object) {
   using nlohmann::json;

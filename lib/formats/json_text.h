@@ -1,11 +1,28 @@
-/// Strict reading and canonical writing of small JSON texts.
+/// Reading JSON that anybody may have written, and canonical writing of small JSON texts.
 #pragma once
 
+#include <cstddef>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
 
 namespace trainwright {
+
+/// How deep JSON of others may be nested: what copies, compares or writes a parsed value calls itself at each
+/// level, and would leave the stack behind.
+inline constexpr size_t kMostJsonNesting = 1000;
+
+/// Whether lists and objects of a JSON text are nested deeper than that. Of what is no JSON, either.
+bool IsNestedTooDeep(std::string_view text);
+
+/// \throws Error{kBadInput} on a text that is
+void RefuseDeepJson(std::string_view text, const std::string& object);
+
+/// The value of a whole text; of members with the same name the last counts, as in Python. A text that is no
+/// JSON, or nested too deep, gives a value that is_discarded().
+nlohmann::json JsonOf(std::string_view text);
+/// The same, with members in their order.
+nlohmann::ordered_json OrderedJsonOf(std::string_view text);
 
 /// Parses a whole text. Refuses duplicate keys, which JSON readers disagree about, and deep nesting.
 /// \param object for messages

@@ -12,6 +12,7 @@
 #include "lib/base/bytes.h"
 #include "lib/base/checksum.h"
 #include "lib/base/error.h"
+#include "lib/formats/json_text.h"
 #include "lib/formats/safetensors.h"
 #include "lib/io/byte_sink.h"
 #include "lib/io/byte_source.h"
@@ -104,7 +105,7 @@ ContextCache::ContextCache(const std::string& folder, const ContextIdentity& ide
   const std::vector<uint8_t> text = ReadWholeFile(path, kMostIndexBytes);
   std::istringstream lines{std::string(AsText(text))};
   for (std::string line; std::getline(lines, line);) {
-    const auto entry = nlohmann::json::parse(line, nullptr, /*allow_exceptions=*/false);
+    const auto entry = JsonOf(line);
     const auto text_of = [&](const char* name) {
       const bool good = entry.is_object() && entry.contains(name) && entry[name].is_string();
       if (!good) RefuseContext(path, std::string("has a line without ") + name);

@@ -9,7 +9,9 @@
 #include <system_error>
 #include <vector>
 
+#include "lib/base/bytes.h"
 #include "lib/base/error.h"
+#include "lib/formats/json_text.h"
 #include "lib/formats/safetensors.h"
 #include "lib/io/byte_sink.h"
 #include "lib/io/byte_source.h"
@@ -59,7 +61,7 @@ bool SaysNoBias(const std::string& folder) {
   if (!fs::exists(path)) return false;
   constexpr uint64_t kMostConfigBytes = 1 << 20;
   const std::vector<uint8_t> text = ReadWholeFile(path, kMostConfigBytes);
-  const auto config = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
+  const auto config = JsonOf(AsText(text));
   return config.is_object() && config.value("bias", nlohmann::json()) == nlohmann::json(false);
 }
 

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "lib/base/error.h"
+#include "lib/formats/json_text.h"
 #include "lib/formats/safetensors.h"
 #include "lib/io/byte_sink.h"
 #include "lib/io/byte_source.h"
@@ -232,7 +233,7 @@ bool IsPeftFolder(const std::string& folder) {
 }
 
 PeftConfig DecodePeftConfig(const std::string& text, const std::string& path) {
-  const json config = json::parse(text, nullptr, /*allow_exceptions=*/false);
+  const json config = JsonOf(text);
   if (!config.is_object()) throw Error(ErrorCode::kBadInput, path, "is no JSON object");
   const auto value = [&](const char* field, const json& absent = nullptr) {
     return config.contains(field) ? config[field] : absent;

@@ -13,9 +13,11 @@
 #include <string_view>
 #include <vector>
 
+#include "lib/base/bytes.h"
 #include "lib/base/error.h"
 #include "lib/base/version.h"
 #include "lib/codec/checkpoint_encoder.h"
+#include "lib/formats/json_text.h"
 #include "lib/formats/safetensors.h"
 #include "lib/io/byte_source.h"
 #include "lib/model/embedding_projection.h"
@@ -41,7 +43,7 @@ using WeightFiles = std::map<std::string, std::set<std::string>>;
 
 WeightFiles ReadIndex(const std::string& folder, const std::string& path) {
   const std::vector<uint8_t> text = ReadWholeFile(path);
-  const auto index = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
+  const auto index = JsonOf(AsText(text));
   if (!index.is_object() || !index.contains("weight_map") || !index["weight_map"].is_object() ||
       index["weight_map"].empty()) {
     throw Error(ErrorCode::kBadInput, path, "has no weight_map", "", kFetchHint);

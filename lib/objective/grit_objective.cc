@@ -8,6 +8,7 @@
 
 #include "lib/base/error.h"
 #include "lib/dist/shared_work.h"
+#include "lib/formats/json_text.h"
 #include "lib/objective/grit_batch.h"
 #include "lib/objective/grit_evaluation.h"
 #include "lib/objective/grit_generative.h"
@@ -265,7 +266,7 @@ std::optional<EmbeddingSpec> GritObjective::EmbeddingOf(const ShardSet& set) con
   EmbeddingSpec spec = EmbeddingSpecOf(options_);
   for (const ShardSetPart& part : set.parts()) {
     if (part.records != RecordKind::kContrastive || !spec.template_text.empty()) continue;
-    spec.template_text = TemplateIn(nlohmann::json::parse(part.provenance_json, nullptr, false));
+    spec.template_text = TemplateIn(JsonOf(part.provenance_json));
   }
   return spec;
 }

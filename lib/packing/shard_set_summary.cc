@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "lib/base/units.h"
+#include "lib/formats/json_text.h"
 #include "lib/formats/provenance.h"
 
 namespace trainwright {
@@ -45,7 +46,7 @@ double ShardSetSummary::cut_share() const {
 }
 
 uint32_t StrideOf(const ShardSetHeader& header) {
-  const auto provenance = nlohmann::ordered_json::parse(header.provenance_json, nullptr, false);
+  const auto provenance = OrderedJsonOf(header.provenance_json);
   for (const nlohmann::ordered_json& options : OptionsInProvenance(provenance, "pack")) {
     const auto stride = options.find("stride");
     if (stride != options.end() && stride->is_number_unsigned())

@@ -16,6 +16,7 @@
 #include "lib/documents/json_objects.h"
 #include "lib/documents/record_reader.h"
 #include "lib/formats/bad_input.h"
+#include "lib/formats/json_text.h"
 #include "lib/io/file_checksum.h"
 #include "lib/io/random_reader.h"
 #include "lib/retrieval/corpus.h"
@@ -211,7 +212,7 @@ class JsonlVectors final : public VectorReader {
     const std::optional<std::string_view> line = reader_.NextFilled();
     if (!line) return false;
     const JsonPlace& place = reader_.place();
-    const auto object = nlohmann::json::parse(*line, nullptr, /*allow_exceptions=*/false);
+    const auto object = JsonOf(*line);
     if (!object.is_object()) throw place.Bad("is no JSON object");
     const nlohmann::json& embedding = MemberOf(object, {"embedding"}, place);
     if (!embedding.is_array() || embedding.empty()) throw place.Bad("its embedding is no array of numbers");

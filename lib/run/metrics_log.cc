@@ -6,6 +6,7 @@
 #include <fstream>
 
 #include "lib/base/error.h"
+#include "lib/formats/json_text.h"
 #include "lib/io/byte_sink.h"
 
 namespace trainwright {
@@ -23,7 +24,7 @@ void ForEachLine(std::istream& file, const std::string& path, const LineVisitor&
   int64_t line_number = 0;
   for (std::string line; std::getline(file, line) && !file.eof();) {
     ++line_number;
-    const auto record = nlohmann::ordered_json::parse(line, nullptr, /*allow_exceptions=*/false);
+    const auto record = OrderedJsonOf(line);
     if (!record.is_object() || !IsText(record, "schema", kMetricsSchema)) {
       throw Error(ErrorCode::kBadInput, path, "is not a metrics record of this tool",
                   "line " + std::to_string(line_number), "move the file away to go on without it");

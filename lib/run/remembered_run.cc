@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "lib/formats/json_text.h"
 #include "lib/io/byte_sink.h"
 #include "lib/io/byte_source.h"
 #include "lib/run/run_directory.h"
@@ -34,7 +35,7 @@ std::optional<OptionsOfRun> ReadOptionsOfRun(const std::string& run) {
   const std::string record_path = RecordPath(run), options_path = OptionsPath(run);
   if (const std::optional<std::string> text = TextOf(record_path)) {
     // Who reads the record itself refuses a damaged one.
-    const auto record = nlohmann::json::parse(*text, nullptr, /*allow_exceptions=*/false);
+    const auto record = JsonOf(*text);
     const auto options = record.is_object() ? record.value(kOptionsKey, nlohmann::json()) : nlohmann::json();
     if (options.is_string()) return OptionsOfRun{record_path, options.get<std::string>()};
   }

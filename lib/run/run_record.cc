@@ -3,6 +3,7 @@
 #include <filesystem>
 
 #include "lib/base/error.h"
+#include "lib/formats/json_text.h"
 #include "lib/io/byte_sink.h"
 #include "lib/io/byte_source.h"
 #include "lib/run/plan_codec.h"
@@ -56,6 +57,7 @@ std::optional<RunRecord> ReadRunRecord(const std::string& path) {
   if (!std::filesystem::exists(path)) return std::nullopt;
   const std::vector<uint8_t> text = ReadWholeFile(path, kMostBytes);
   RunRecord record;
+  RefuseDeepJson(AsText(text), path);
   try {
     const auto json = nlohmann::ordered_json::parse(AsText(text));
     if (json.at("schema") != kRunSchema) {

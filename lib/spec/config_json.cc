@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "lib/base/error.h"
+#include "lib/formats/json_text.h"
 #include "lib/spec/config_fields.h"
 
 namespace trainwright {
@@ -17,7 +18,7 @@ std::string EncodeConfigJson(const ModelConfig& config) {
 }
 
 ModelConfig DecodeConfigJson(const FamilyList& families, const std::string& text, const std::string& path) {
-  const json object = json::parse(text, nullptr, /*allow_exceptions=*/false);
+  const json object = JsonOf(text);
   if (!object.is_object()) throw Error(ErrorCode::kBadInput, path, "is no JSON object");
   const ConfigFields fields(
       object, path,

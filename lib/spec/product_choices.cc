@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "lib/base/error.h"
+#include "lib/formats/json_text.h"
 
 namespace trainwright {
 namespace {
@@ -37,7 +38,7 @@ std::string EncodeProductChoices(const ProductChoices& choices) {
 }
 
 ProductChoices DecodeProductChoices(const std::string& text, const std::string& place) {
-  const nlohmann::json json = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
+  const nlohmann::json json = JsonOf(text);
   if (!json.is_object() || json.value("schema", nlohmann::json()) != kSchema) {
     Refuse(place, std::string("is not of the schema ") + kSchema);
   }

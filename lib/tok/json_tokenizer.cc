@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "lib/base/error.h"
+#include "lib/formats/json_text.h"
 #include "lib/tok/byte_level_bpe_tokenizer.h"
 #include "lib/tok/text_tokenizer.h"
 
@@ -32,7 +33,7 @@ JsonTokenizer::JsonTokenizer(std::string kind, std::string content, TokenizerJso
 }
 
 void JsonTokenizer::TakeSpecialIds(std::string_view config, const std::string& name) {
-  const auto object = nlohmann::json::parse(config, nullptr, /*allow_exceptions=*/false);
+  const auto object = JsonOf(config);
   if (!object.is_object()) throw Error(ErrorCode::kBadInput, name, "is not a JSON object");
   const auto id_of = [&](const char* key) {
     nlohmann::json token = object.value(key, nlohmann::json());

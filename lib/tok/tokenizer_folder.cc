@@ -5,6 +5,7 @@
 #include <system_error>
 
 #include "lib/base/bytes.h"
+#include "lib/formats/json_text.h"
 #include "lib/io/byte_source.h"
 
 namespace trainwright {
@@ -19,8 +20,7 @@ std::string TokenizerOfFolder(const std::string& folder) {
   };
   if (const std::string model = path("tokenizer.model"); !model.empty()) return model;
   if (const std::string config = path("tokenizer_config.json"); !config.empty()) {
-    const auto object = nlohmann::json::parse(AsText(ReadWholeFile(config, kMaxConfigBytes)), nullptr,
-                                              /*allow_exceptions=*/false);
+    const auto object = JsonOf(AsText(ReadWholeFile(config, kMaxConfigBytes)));
     if (object.is_object() && object.value(kTokenizerKindField, nlohmann::json()) == "bytes") return "bytes";
   }
   const std::string json = path("tokenizer.json");

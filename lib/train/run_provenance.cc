@@ -1,6 +1,7 @@
 #include "lib/train/run_provenance.h"
 
 #include "lib/base/bytes.h"
+#include "lib/formats/json_text.h"
 #include "lib/run/plan_codec.h"
 #include "lib/spec/config_json.h"
 
@@ -13,7 +14,7 @@ nlohmann::ordered_json ProvenanceOf(const ResolvedRun& run, const ModelSetup& se
       {"plan", EncodePlan(run.plan)},
       {"data_sha256", HexEncode(run.data->set().content_sha256())},
       {"tokenizer_sha256", HexEncode(header.tokenizer.sha256)},
-      {"data_provenance", nlohmann::ordered_json::parse(header.provenance_json, nullptr, false)},
+      {"data_provenance", OrderedJsonOf(header.provenance_json)},
   };
   if (!setup.init_provenance.is_null()) provenance["init"] = setup.init_provenance;
   if (run.parent) {

@@ -6,12 +6,12 @@
 #include "lib/base/log.h"
 #include "lib/documents/folder_template.h"
 #include "lib/documents/recorded_template.h"
+#include "lib/formats/json_text.h"
 
 namespace trainwright {
 
 std::optional<ChatTemplate> TemplateOfRun(const ResolvedRun& run, const ModelSetup& setup) {
-  const auto provenance =
-      nlohmann::ordered_json::parse(run.data->set().header().provenance_json, nullptr, false);
+  const auto provenance = OrderedJsonOf(run.data->set().header().provenance_json);
   if (std::optional<ChatTemplate> recorded = RecordedTemplate(provenance)) {
     if (recorded->is_jinja) return recorded;
     return std::nullopt;

@@ -17,6 +17,7 @@
 #include "lib/codec/checkpoint_encoder.h"
 #include "lib/codec/compressed_checkpoint.h"
 #include "lib/formats/json_fields.h"
+#include "lib/formats/json_text.h"
 #include "lib/formats/safetensors.h"
 #include "lib/io/byte_sink.h"
 #include "lib/io/byte_source.h"
@@ -133,6 +134,7 @@ TrainState Decode(ByteSpan file, const std::shared_ptr<const void>& keeper, cons
     throw Error(ErrorCode::kBadInput, path, "holds no training state");
   }
   state.layout = layout->second;
+  RefuseDeepJson(text->second, path);
   try {
     nlohmann::json json = nlohmann::json::parse(text->second);
     if (json.at("schema") == kFirstStateSchema) {

@@ -169,6 +169,15 @@ TEST_F(JinjaChatTest, ToolCallsAreAnswersAndToolsReachTheTemplate) {
             "sum\nuser: 1+2\nassistant: {<call>sum{\"a\": 1}</call></s>}\ntool: 3\nassistant: {3</s>}\n");
 }
 
+TEST(WholeTurnsTest, ToolsThatAreNestedTooDeepMakeABadRecord) {
+  ChatRecordReader reader({.prompt_key = "", .response_key = "", .whole_turns = true});
+  ChatRecord record;
+  const std::string deep = std::string(200'000, '[') + std::string(200'000, ']');
+  const auto problem = reader.Read("{\"tools\": \"" + deep + "\", \"messages\": []}", &record);
+  ASSERT_TRUE(problem);
+  EXPECT_EQ(problem->reason, SkipReason::kBadTurns);
+}
+
 // What _alias_reasoning_fields of transformers 5.23 made of each.
 TEST(MessagesOfTest, AThoughtIsReadUnderEachOfItsNames) {
   for (const auto& [said, read] : std::vector<std::pair<std::string, std::string>>{

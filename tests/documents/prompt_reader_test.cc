@@ -1,0 +1,45 @@
+#include "lib/documents/prompt_reader.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <optional>
+#include <string>
+
+#include "lib/base/error.h"
+#include "tests/support/support.h"
+
+namespace trainwright {
+namespace {
+
+/// A list within a list, and so on.
+std::string Nested(size_t depth) {
+  return std::string(depth, '[') + std::string(depth, ']');
+}
+
+/// What is said of a file of prompts whose second line is this one; empty: nothing.
+std::string ProblemOfSecond(const std::string& line, bool conversations) {
+  const test::TemporaryFolder folder;
+  test::WriteFile(folder.path("prompts"), "{\"prompt\": \"One\"}\n" + line + "\n");
+  PromptReader reader(std::nullopt, folder.path("prompts"), conversations);
+  EXPECT_TRUE(reader.Next());
+  try {
+    reader.Next();
+    return "";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kBadInput);
+    return error.what();
+  }
+}
+
+TEST(PromptReaderTest, ALineThatIsNestedTooDeepIsRefusedByItsNumber) {
+  const std::string deep = "{\"prompt\": \"Two\", \"note\": " + Nested(200'000) + "}";
+  for (const bool conversations : {false, true}) {
+    EXPECT_THAT(ProblemOfSecond(deep, conversations),
+                testing::AllOf(testing::HasSubstr("line 2"), testing::HasSubstr("nested deeper than 1000")));
+    EXPECT_EQ(ProblemOfSecond("{\"prompt\": \"Two\", \"note\": " + Nested(999) + "}", conversations), "");
+  }
+}
+
+}  // namespace
+}  // namespace trainwright

@@ -1,0 +1,35 @@
+#include "lib/formats/json_text.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "lib/base/error.h"
+#include "tests/support/support.h"
+
+namespace trainwright {
+namespace {
+
+std::string Nested(size_t depth) {
+  return std::string(depth, '[') + std::string(depth, ']');
+}
+
+TEST(JsonTextTest, WhatIsNestedTooDeepIsNoValue) {
+  EXPECT_TRUE(JsonOf(Nested(kMostJsonNesting)).is_array());
+  EXPECT_TRUE(OrderedJsonOf(Nested(kMostJsonNesting)).is_array());
+  EXPECT_TRUE(JsonOf(Nested(kMostJsonNesting + 1)).is_discarded());
+  EXPECT_TRUE(OrderedJsonOf(Nested(1'000'000)).is_discarded());
+  EXPECT_THROW(RefuseDeepJson(Nested(kMostJsonNesting + 1), "deep.json"), Error);
+  EXPECT_TRUE(JsonOf("[1,").is_discarded());
+}
+
+TEST(JsonTextTest, BracketsOfTextsAndThoseSideBySideDoNotNest) {
+  const std::string quoted = "\"\\\"\\\\" + std::string(3000, '[') + "\"";
+  EXPECT_FALSE(IsNestedTooDeep("{\"a\": " + quoted + "}"));
+  std::string flat = "[";
+  for (int i = 0; i < 3000; ++i) flat += i == 0 ? "[]" : ",{}";
+  EXPECT_EQ(JsonOf(flat + "]").size(), 3000u);
+}
+
+}  // namespace
+}  // namespace trainwright
