@@ -12,6 +12,7 @@
 #include "lib/base/units.h"
 #include "lib/cli/tool.h"
 #include "lib/formats/json_text.h"
+#include "lib/io/output_link.h"
 #include "lib/packing/pack_job.h"
 #include "lib/packing/shard_inspection.h"
 #include "lib/packing/shard_repair.h"
@@ -183,7 +184,7 @@ int Run(const PackOptions& options, ToolRun* run) {
         ErrorCode::kUsage, "--append", "extends a set by packing, and shards are read here", "",
         options.repair ? "save to a new -o, and give train both sets: --data once for each" : "leave it out");
   }
-  if ((options.info || options.verify) && options.output != "-") {
+  if ((options.info || options.verify) && !IsStandardOutput(options.output)) {
     throw Error(ErrorCode::kUsage, "-o", "has no meaning for --info and --verify, which print what they find",
                 "", "redirect standard output");
   }

@@ -17,6 +17,7 @@
 #include "lib/codec/compress_job.h"
 #include "lib/codec/extract.h"
 #include "lib/formats/json_text.h"
+#include "lib/io/output_link.h"
 #include "lib/report/table.h"
 
 namespace trainwright {
@@ -171,7 +172,7 @@ class Job {
       LogWarning(TitleOf(output) + " lacks " + std::to_string(report.tensors_lost) + " of " +
                  std::to_string(report.tensors) + " tensors, which are damaged");
     }
-    LogInfo((output == "-" ? "" : output + ": ") + Describe(report) + ", " +
+    LogInfo((IsStandardOutput(output) ? "" : output + ": ") + Describe(report) + ", " +
             FormatFixed(static_cast<double>(report.source_bytes) / 1e6 / elapsed.count(), 1) + " MB/s");
     total_.Add(report);
     return report.tensors_lost > 0 ? kDamaged : 0;

@@ -9,6 +9,7 @@
 #include "lib/codec/extract.h"
 #include "lib/formats/bad_input.h"
 #include "lib/io/file_state.h"
+#include "lib/io/output_link.h"
 #include "lib/io/random_reader.h"
 
 namespace trainwright {
@@ -89,7 +90,8 @@ std::unique_ptr<BaseTensors> BaseOf(const CompressJobOptions& options) {
 }
 
 CompressedForm FormFor(const std::string& output, const CompressJobOptions& options) {
-  return options.form.value_or(output == "-" ? CompressedForm::kStream : CompressedForm::kSafetensors);
+  return options.form.value_or(IsStandardOutput(output) ? CompressedForm::kStream
+                                                        : CompressedForm::kSafetensors);
 }
 
 uint64_t CompressedBytes(const CompressedHead& head, const CompressedTail& tail, CompressedForm form) {
@@ -175,7 +177,7 @@ std::unique_ptr<RandomReader> OpenInput(const std::string& input) {
 std::unique_ptr<ByteSink> OpenOutput(const std::string& output, const std::string& input, bool overwritable,
                                      bool force) {
   std::error_code ignored;
-  if (output != "-" && !force && std::filesystem::exists(output, ignored) &&
+  if (!IsStandardOutput(output) && !force && std::filesystem::exists(output, ignored) &&
       !std::filesystem::is_other(output, ignored)) {
     throw ExistsAlready(output);
   }

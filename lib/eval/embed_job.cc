@@ -22,6 +22,7 @@
 #include "lib/eval/identity.h"
 #include "lib/eval/rank_input.h"
 #include "lib/formats/json_text.h"
+#include "lib/io/output_link.h"
 
 namespace trainwright {
 namespace {
@@ -252,7 +253,7 @@ nlohmann::ordered_json RunEmbed(const ModelFamilies& families, const EmbedSettin
                                 const ProcessSetup& process, World* world, ProgressMode progress) {
   RefuseSharedPipe(world->size(), "--input", settings.input);
   RefuseToReplaceInputs(settings.output, {settings.input});
-  if (settings.output != "-") RefuseToReplaceInputs(IdsPathOf(settings.output), {settings.input});
+  if (!IsStandardOutput(settings.output)) RefuseToReplaceInputs(IdsPathOf(settings.output), {settings.input});
   return WithMemoryErrors(
       [] {
         return MemoryUser{"embedding", "lower --batch-tokens or --max-length"};

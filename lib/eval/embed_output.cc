@@ -23,7 +23,8 @@ constexpr double kSaveEveryS = 10;
 bool IsInPlace(const std::string& path) {
   std::error_code none;
   const auto status = std::filesystem::status(path, none);
-  return path == "-" || (std::filesystem::exists(status) && !std::filesystem::is_regular_file(status));
+  return IsStandardOutput(path) ||
+         (std::filesystem::exists(status) && !std::filesystem::is_regular_file(status));
 }
 
 void CheckIdLine(const std::string& id) {

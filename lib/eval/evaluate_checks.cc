@@ -9,6 +9,7 @@
 
 #include "lib/base/error.h"
 #include "lib/eval/metric_options.h"
+#include "lib/io/output_link.h"
 #include "lib/retrieval/ranking_metrics.h"
 
 namespace trainwright {
@@ -67,7 +68,7 @@ void CheckRetrieval(const EvaluateSettings& settings) {
   }
   if (!retrieval.baseline.empty()) required.insert({"--corpus", "--queries"});
   CheckInputs(settings, required, allowed);
-  if (retrieval.run_out == "-") {
+  if (IsStandardOutput(retrieval.run_out)) {
     throw Error(ErrorCode::kUsage, "--run-out", "is a file: the result goes to standard output");
   }
   const std::vector<int64_t> cuts = ParseCuts(settings.metric_at);
@@ -89,7 +90,7 @@ void CheckPairs(const EvaluateSettings& settings) {
     required.insert("--checkpoint");
   }
   CheckInputs(settings, required, {"--cosines-out"});
-  if (settings.cosines_out == "-") {
+  if (IsStandardOutput(settings.cosines_out)) {
     throw Error(ErrorCode::kUsage, "--cosines-out", "is a file: the result goes to standard output");
   }
 }

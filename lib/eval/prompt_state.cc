@@ -9,6 +9,7 @@
 #include "lib/eval/context_keeper.h"
 #include "lib/eval/state_file.h"
 #include "lib/io/byte_source.h"
+#include "lib/io/output_link.h"
 #include "lib/model/language_model.h"
 
 namespace trainwright {
@@ -22,7 +23,7 @@ std::string FlagOf(const GenerateSettings& settings) {
 }
 
 void CheckStateOutput(const GenerateSettings& settings) {
-  if (settings.state_out == "-") {
+  if (IsStandardOutput(settings.state_out)) {
     throw Error(ErrorCode::kUsage, "--state-out", "is a file: standard output has the samples");
   }
   if (!settings.prompt) {

@@ -199,7 +199,7 @@ std::optional<uint32_t> PermissionsOf(const std::string& path) {
 
 std::unique_ptr<ByteSink> OpenSink(const std::string& path, bool binary, bool allow_terminal,
                                    std::optional<uint32_t> permissions) {
-  if (path == "-") {
+  if (IsStandardOutput(path)) {
     RefuseTerminal(STDOUT_FILENO, "standard output", binary && !allow_terminal);
     return std::make_unique<StdoutSink>();
   }
@@ -216,7 +216,7 @@ std::unique_ptr<ByteSink> OpenSink(const std::string& path, bool binary, bool al
 }
 
 void RefuseToReplaceInputs(const std::string& output, const std::vector<std::string>& inputs) {
-  if (output == "-" || output.empty()) return;
+  if (output.empty() || IsStandardOutput(output)) return;
   std::error_code ignored;
   if (std::filesystem::is_other(std::filesystem::status(output, ignored))) return;
   for (const std::string& input : inputs) {
@@ -233,6 +233,10 @@ void RefuseToReplaceInputs(const std::string& output, const std::vector<std::str
 }
 
 void WriteFileAtomically(const std::string& path, ByteSpan content) {
+  if (path != "-" && IsStandardOutput(path)) {
+    StdoutSink().Write(content);
+    return;
+  }
   std::error_code ignored;
   if (std::filesystem::is_other(std::filesystem::status(path, ignored))) {
     SpecialFileSink sink(path);

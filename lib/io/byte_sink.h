@@ -99,7 +99,7 @@ class SpooledSink final : public OverwritableSink {
   int fd_;
 };
 
-/// "-" is standard output; a device, pipe or socket is written in place; anything else is an AtomicFileSink
+/// IsStandardOutput is it; a device, pipe or socket is written in place; anything else is an AtomicFileSink
 /// (of the file that a symbolic link points to).
 /// \param permissions of a file, see AtomicFileSink
 /// \throws Error{kUsage} when binary data would go to a terminal and `allow_terminal` is false, and when the

@@ -23,4 +23,9 @@ bool MayFollowLink(const struct stat& link, const struct stat& folder, uid_t use
 /// \throws Error{kIo} on a link that may not be followed
 std::string FollowOutputLink(const std::string& path);
 
+/// Whether an output of this name goes to standard output: "-", and what links lead to /dev/stdout,
+/// /dev/fd/1 or /proc/self/fd/1. They lead to the file that standard output was redirected to, which must not
+/// be replaced by another.
+bool IsStandardOutput(const std::string& path);
+
 }  // namespace trainwright
