@@ -12,6 +12,7 @@ const ToolInfo& BenchInfo() {
       .summary = "say whether a change made a command faster, and how sure that is",
       .text = ParseToolText(kBenchText),
       .see_also = {"train(1)", "trainwright-bench(5)", "hyperfine(1)", "trainwright-glossary(7)"},
+      .outputs = {{"save", {}}, {"report", {}}},
   };
   return info;
 }

@@ -8,6 +8,7 @@
 #include "lib/eval/mining_job.h"
 #include "lib/eval/rank_input.h"
 #include "lib/model/built_in_families.h"
+#include "lib/retrieval/vector_writer.h"
 #include "tools/embed_options.h"
 #include "tools/engine_ranks.h"
 
@@ -16,6 +17,7 @@ namespace {
 
 int Run(const EmbedSettings& settings, const std::vector<std::string>& argv, ToolRun* run) {
   CheckEmbedSettings(settings);
+  run->KeepFromSummary({IdsPathOf(settings.output)});
   const EmbeddingSettings& embedding = settings.embedding;
   EngineRequest request;
   request.argv = argv;

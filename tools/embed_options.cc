@@ -15,6 +15,7 @@ const ToolInfo& EmbedInfo() {
       .see_also = {"pretokenize(1)", "train(1)", "evaluate(1)", "generate(1)", "trainwright-vectors(5)",
                    "trainwright-context(5)", "trainwright-glossary(7)"},
       .variables = {{"format", "embed-format"}, {"corpus", "embed-corpus"}},
+      .outputs = {{"output", {}}},
   };
   return info;
 }

@@ -16,6 +16,7 @@ const ToolInfo& GenerateInfo() {
                    "trainwright-glossary(7)"},
       .may_be_empty = {"prompt"},
       .variables = {{"format", "generate-format"}},
+      .outputs = {{"state-out", {"state-in"}}},
   };
   return info;
 }

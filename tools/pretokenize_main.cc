@@ -16,6 +16,8 @@
 #include "lib/documents/pretokenize_job.h"
 #include "lib/formats/token_stream_set.h"
 #include "lib/io/byte_sink.h"
+#include "lib/io/output_link.h"
+#include "lib/tok/tokenizer_folder.h"
 #include "tools/pretokenize_options.h"
 
 namespace trainwright {
@@ -75,7 +77,7 @@ void PlanHoldout(const PretokenizeOptions& options, PretokenizeJobOptions* job) 
   job->holdout = holdout;
   job->holdout_output = options.holdout_output;
   if (job->holdout_output.empty()) {
-    if (options.output == "-") {
+    if (IsStandardOutput(options.output)) {
       throw UsageError("--holdout", "needs a file for the held out documents",
                        "name it by --holdout-output FILE");
     }
@@ -87,7 +89,7 @@ void PlanHoldout(const PretokenizeOptions& options, PretokenizeJobOptions* job) 
     return std::filesystem::weakly_canonical(std::filesystem::absolute(path), ignored);
   };
   if (job->holdout_output == options.output ||
-      (options.output != "-" && place_of(job->holdout_output) == place_of(options.output))) {
+      (!IsStandardOutput(options.output) && place_of(job->holdout_output) == place_of(options.output))) {
     throw UsageError("--holdout-output", "is the same file as --output");
   }
 }
@@ -175,6 +177,7 @@ PretokenizeJobOptions PlanJob(const PretokenizeOptions& options) {
   }
   job.limit = options.limit;
   job.verify_every = options.verify;
+  if (!options.files_from.empty()) job.also_read.push_back(options.files_from);
   job.output = options.output;
   job.to = options.to == "jsonl" ? OutputFormat::kJsonl : OutputFormat::kTokens;
   job.allow_terminal = options.force;
@@ -223,6 +226,11 @@ int Run(const PretokenizeOptions& options, ToolRun* run) {
     throw UsageError("--lines", "has no meaning when the output is a folder", "name a file for the stream");
   }
   const PretokenizeJobOptions job = PlanJob(options);
+  std::vector<std::string> files = job.also_read;
+  files.push_back(job.holdout_output);
+  files.push_back(TokenizerFileOf(job.tokenizer));
+  for (const DocumentInput& input : job.inputs) files.push_back(input.path);
+  run->KeepFromSummary(files);
   const PretokenizeReport report = to_folder ? RunPretokenizeToFolder(job, run->common.progress)
                                              : RunPretokenize(job, run->common.progress);
   run->summary.update(ToJson(report));

@@ -12,6 +12,7 @@ const ToolInfo& PretokenizeInfo() {
       .summary = "turn text into a stream of token ids",
       .text = ParseToolText(kPretokenizeText),
       .see_also = {"pack(1)", "train(1)", "trainwright-token-stream(5)", "trainwright-glossary(7)"},
+      .outputs = {{"output", {}}, {"holdout-output", {}}},
   };
   return info;
 }

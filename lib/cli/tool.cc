@@ -13,10 +13,12 @@
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
+#include <filesystem>
 #include <map>
 #include <optional>
 #include <set>
 #include <string_view>
+#include <system_error>
 #include <utility>
 
 #include "lib/base/error.h"
@@ -28,9 +30,11 @@
 #include "lib/cli/config_file.h"
 #include "lib/cli/config_synonym.h"
 #include "lib/cli/help_text.h"
+#include "lib/cli/named_files.h"
 #include "lib/cli/option_table.h"
 #include "lib/io/byte_sink.h"
 #include "lib/io/cut_mapping.h"
+#include "lib/io/output_link.h"
 #include "lib/io/process_memory.h"
 
 namespace trainwright {
@@ -666,6 +670,61 @@ int RunNamingSources(const std::function<int(ToolRun&)>& run, ToolRun* tool_run)
   }
 }
 
+/// The files that options name, by key; after parsing. A value that may be a word, as that of a built-in
+/// template, is a path where it looks like one and there is such a file.
+std::vector<std::pair<std::string, NamedFile>> FilesNamedBy(const CLI::App& app, const ToolInfo& info) {
+  std::vector<std::pair<std::string, NamedFile>> files;
+  for (const CLI::Option* option : app.get_options()) {
+    const OptionDoc doc = DescribeOption(*option, info);
+    const bool is_path = doc.value_name == "FILE" || doc.value_name == "DIR" || doc.is_positional();
+    std::vector<std::string> values = option->results();
+    if (values.empty()) values = {doc.default_text};
+    for (const std::string& value : values) {
+      std::error_code ignored;
+      const bool names_file = is_path || (value.find_first_of("./") != std::string::npos &&
+                                          std::filesystem::is_regular_file(value, ignored));
+      if (!names_file || value.empty()) continue;
+      files.emplace_back(doc.key,
+                         NamedFile{doc.is_positional() ? doc.positional : option->get_name(), value});
+    }
+  }
+  if (const char* config = std::getenv("TRAINWRIGHT_CONFIG"))
+    files.emplace_back("config", NamedFile{"TRAINWRIGHT_CONFIG", config});
+  return files;
+}
+
+/// \throws Error{kUsage} where an output or the summary would replace what another option names
+void KeepNamedFiles(const CLI::App& app, const ToolInfo& info, const std::string& summary) {
+  const auto files = FilesNamedBy(app, info);
+  std::vector<NamedFile> all;
+  for (const auto& [key, file] : files) {
+    if (key == "summary") continue;
+    all.push_back(file);
+    const auto output = info.outputs.find(key);
+    if (output == info.outputs.end()) continue;
+    std::vector<NamedFile> others;
+    for (const auto& [other, named] : files) {
+      const bool may_be =
+          other == "summary" || info.outputs.contains(other) || output->second.contains(other);
+      if (!may_be) others.push_back(named);
+    }
+    RefuseToReplaceNamed(file, others);
+  }
+  RefuseSummaryOver(summary, all);
+}
+
+/// \throws Error{kUsage} where the summary cannot go, and is not to be written either
+void CheckSummary(const CLI::App& app, const ToolInfo& info, std::string* path) {
+  const std::string asked = std::exchange(*path, "");
+  const bool is_stdout = !asked.empty() && IsStandardOutput(asked);
+  if (is_stdout && info.stdout_is_data) {
+    throw Error(ErrorCode::kUsage, "--summary",
+                "cannot be " + asked + ", for standard output carries the data", "", "name a file");
+  }
+  KeepNamedFiles(app, info, asked);
+  *path = is_stdout ? "-" : asked;
+}
+
 void WriteSummary(const std::string& path, const ToolInfo& info, int argc, char** argv,
                   const nlohmann::ordered_json& counts, int exit_status, Clock::time_point start,
                   const nlohmann::ordered_json& error) {
@@ -693,6 +752,14 @@ void WriteSummary(const std::string& path, const ToolInfo& info, int argc, char*
 }
 
 }  // namespace
+
+void ToolRun::KeepFromSummary(const std::vector<std::string>& files) {
+  std::vector<NamedFile> named;
+  for (const std::string& file : files) named.push_back({"this command", file});
+  const std::string asked = std::exchange(common.summary_path, "");  // no error is written over one of them
+  RefuseSummaryOver(asked, named);
+  common.summary_path = asked;
+}
 
 void AddPresetOptions(CLI::App& app, const std::vector<OptionPreset>& presets, std::string* name,
                       const std::string& group) {
@@ -744,11 +811,7 @@ int RunTool(int argc, char** argv, const ToolInfo& info, const DefineOptions& de
         }
         tool_run.options = command_line.values();
         tool_run.file_values = command_line.file_values();
-        if (tool_run.common.summary_path == "-" && info.stdout_is_data) {
-          tool_run.common.summary_path.clear();
-          throw Error(ErrorCode::kUsage, "--summary", "cannot be -, for standard output carries the data", "",
-                      "name a file");
-        }
+        CheckSummary(app, info, &tool_run.common.summary_path);
         ConfigureLog(info.name, tool_run.common.quiet     ? LogLevel::kError
                                 : tool_run.common.verbose ? LogLevel::kDebug
                                                           : LogLevel::kInfo);

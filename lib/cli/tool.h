@@ -60,6 +60,8 @@ struct ToolInfo {
   /// Options of other programs that this one has not, with dashes: the hint in place of a near name, which
   /// says why, and what serves instead.
   std::map<std::string, std::string> absent = {};
+  /// Of options, by key, that name a file which is written: those of the other options whose file it may be.
+  std::map<std::string, std::set<std::string>> outputs = {};
   OptionSynonyms synonyms = {};  ///< what other programs call options of this one
   /// Files of --config of other programs, by their text; nullopt: it is one of ours. Values give way to
   /// options that exclude them; OptionsOfFile::defaults come after --preset. Not set: all files are ours.
@@ -93,6 +95,8 @@ struct ToolRun {
   std::vector<OptionValue> options;
   std::vector<OptionValue> file_values;  ///< OptionsOfFile::others of the settings file
   std::vector<std::string> notices;      ///< of files and presets, that are still to be reported
+  /// \throws Error{kUsage} where --summary is one of these files, which no option names
+  void KeepFromSummary(const std::vector<std::string>& files);
 };
 
 using DefineOptions = std::function<void(CLI::App&)>;
@@ -101,8 +105,9 @@ using DefineOptions = std::function<void(CLI::App&)>;
 ///
 /// Order: signals; define; env, --config, the settings file, what the output remembers and --preset applied
 /// (flags > TRAINWRIGHT_<FLAG> > --config FILE.yaml > settings file > remembered > --preset NAME > built-in);
-/// parse; -h short help, --help long help, --version, --print-config; run; flush and check standard output (a
-/// failed delayed write is exit 4); --summary. Errors become "tool: error:" / "tool: hint:" lines and exit
+/// parse; -h short help, --help long help, --version, --print-config; refuse outputs and --summary that would
+/// replace what other options name; run; flush and check standard output (a failed delayed write is exit 4);
+/// --summary. Errors become "tool: error:" / "tool: hint:" lines and exit
 /// statuses; std::exception, bad_alloc and CLI11's 100-127 are translated here. An Error{kUsage} of `run`
 /// about "--flag" names the environment variable instead where that has set the option.
 /// Tools of the torch side translate torch's exceptions about memory before (lib/device/memory_error.h).

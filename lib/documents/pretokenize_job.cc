@@ -19,6 +19,7 @@
 #include "lib/formats/provenance.h"
 #include "lib/io/ordered_workers.h"
 #include "lib/tok/tokenizer.h"
+#include "lib/tok/tokenizer_folder.h"
 #include "lib/tok/utf8.h"
 
 namespace trainwright {
@@ -522,10 +523,14 @@ PretokenizeReport Pretokenizer::Run(DocumentReader* reader, const std::string& o
 
 PretokenizeReport RunPretokenize(const PretokenizeJobOptions& options, ProgressMode progress_mode) {
   const auto start = std::chrono::steady_clock::now();
-  std::vector<std::string> inputs;
-  for (const DocumentInput& input : options.inputs) inputs.push_back(input.path);
-  RefuseToReplaceInputs(options.output, inputs);
-  RefuseToReplaceInputs(options.holdout_output, inputs);
+  std::vector<std::string> read = options.also_read;
+  for (const DocumentInput& input : options.inputs) read.push_back(input.path);
+  read.push_back(TokenizerFileOf(options.tokenizer));
+  // A name without these is a built-in template's.
+  if (const std::string& name = options.chat_template.name; name.find_first_of("./") != std::string::npos)
+    read.push_back(name);
+  RefuseToReplaceInputs(options.output, read);
+  RefuseToReplaceInputs(options.holdout_output, read);
   Pretokenizer pretokenizer(options);
   DocumentReader reader(options.inputs, options.max_document_bytes, options.keys);
   Progress progress(progress_mode, "pretokenize", reader.stored_bytes_total(), "bytes");

@@ -46,6 +46,8 @@ struct PretokenizeJobOptions {
   uint64_t limit = 0;          ///< stop after this many documents, held out ones included; 0: none
   double holdout = 0;          ///< share of the documents for the validation stream, in [0, 1)
   std::string holdout_output;  ///< its file; required with a holdout
+  std::vector<std::string>
+      also_read;  ///< files besides inputs, tokenizer and template that no output replaces
   std::string output = "-";
   OutputFormat to = OutputFormat::kTokens;
   bool allow_terminal = false;

@@ -21,6 +21,7 @@
 #include "lib/packing/shard_output.h"
 #include "lib/packing/shard_set_writer.h"
 #include "lib/packing/sound_inputs.h"
+#include "lib/tok/tokenizer_folder.h"
 
 namespace trainwright {
 namespace {
@@ -265,6 +266,7 @@ void CheckSameSettings(const ShardSetHeader& set, const ShardSetHeader& added, c
 PackReport RunPack(const PackJobOptions& asked, ProgressMode progress_mode) {
   CheckAppend(asked);
   RefuseToReplaceInputs(asked.output, asked.inputs);
+  RefuseToReplaceInputs(asked.output, {TokenizerFileOf(asked.import.tokenizer)});
   for (const std::string& path : asked.inputs) {
     if (path != "-" && access(path.c_str(), R_OK) != 0) throw SystemError(path, "open", errno);
   }

@@ -27,4 +27,10 @@ std::string TokenizerOfFolder(const std::string& folder) {
   return json.empty() ? path("tokenizer.tiktoken") : json;
 }
 
+std::string TokenizerFileOf(const std::string& name) {
+  std::error_code ignored;
+  const std::string file = std::filesystem::is_directory(name, ignored) ? TokenizerOfFolder(name) : name;
+  return file == "bytes" ? "" : file;
+}
+
 }  // namespace trainwright

@@ -14,4 +14,8 @@ inline constexpr char kTokenizerKindField[] = "trainwright_tokenizer";
 /// \throws Error{kIo}
 std::string TokenizerOfFolder(const std::string& folder);
 
+/// The file that LoadTokenizer reads: that of a folder, else of this name; empty for the built-in one.
+/// \throws Error{kIo}
+std::string TokenizerFileOf(const std::string& name);
+
 }  // namespace trainwright

@@ -390,6 +390,47 @@ TEST(SummaryTest, ThatCannotBeWrittenIsFour) {
   EXPECT_EQ(Sample("sample --summary /nonexistent/s.json").exit_status, 4);
 }
 
+TEST(SummaryTest, ReplacesNoFileThatTheCommandLineNames) {
+  for (const char* command :
+       {"sample in --summary in", "sample in --summary ./in", "sample in -o out --summary out",
+        "sample in -o new --summary new", "sample -o out --summary link", "sample --config set --summary set",
+        "sample -t ./out --summary out", "sample -o sets/ --summary sets/MANIFEST.json",
+        "sample sets --summary sets/other", "sample --summary in >> in", "sample --summary /dev/stdout"}) {
+    const ProcessResult result =
+        Sample(std::string("mkdir sets; for name in in out sets/other; do echo kept > $name; done; "
+                           "echo 'steps: 3' > set; ln -s out link; ") +
+               command + "; echo $?; cat in out sets/other set; ls");
+    EXPECT_EQ(result.standard_output, "2\nkept\nkept\nkept\nsteps: 3\nin\nlink\nout\nset\nsets\n") << command;
+    EXPECT_THAT(result.standard_error, HasSubstr("sample: error: --summary: ")) << command;
+  }
+}
+
+TEST(SummaryTest, MayBeWrittenAgainIntoAFolderThatIsNamed) {
+  const ProcessResult result = Sample(
+      "mkdir sets; for i in 1 2; do sample sets --summary sets/s.json > out || exit; done; grep status "
+      "sets/s.json");
+  EXPECT_EQ(result.standard_output, "  \"exit_status\": 0,\n");
+}
+
+TEST(OutputTest, ReplacesNoFileThatAnotherOptionNames) {
+  for (const char* command : {"sample --config set -o set", "sample -t ./set -o ./set"}) {
+    const ProcessResult result =
+        Sample(std::string("echo 'steps: 3' > set; ") + command + "; echo $?; cat set");
+    EXPECT_EQ(result.standard_output, "2\nsteps: 3\n") << command;
+    EXPECT_THAT(result.standard_error, HasSubstr("is an input")) << command;
+  }
+}
+
+// The file behind standard output would be replaced by another, and what it held before be lost.
+TEST(OutputTest, IsStandardOutputUnderAnyOfItsNames) {
+  for (const char* name : {"-", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1", "link"}) {
+    const ProcessResult result =
+        Sample("ln -s /dev/stdout link; echo before > log; sample -q -n 3 -o " + std::string(name) +
+               " >> log; echo $?; head -n 1 log; grep steps log; ls");
+    EXPECT_EQ(result.standard_output, "0\nbefore\nsteps=3\nlink\nlog\n") << name;
+  }
+}
+
 TEST(TerminalTest, BinaryIsRefusedUnlessForced) {
   // script(1) gives the tool a terminal.
   EXPECT_EQ(Sample("script -qec 'sample -q --megabytes 1' /dev/null > /dev/null").exit_status, 2);

@@ -4,6 +4,7 @@
 #include <sentencepiece_processor.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <random>
 #include <set>
 
@@ -274,6 +275,28 @@ TEST_F(PretokenizeTest, AnErrorBeforeDamageInTheFileIsReportedFirst) {
   const std::string message =
       test::MessageOf([&] { Run(Options(folder_.path("cut.gz"), InputFormat::kJsonl)); });
   EXPECT_NE(message.find("not valid JSON"), std::string::npos) << message;
+}
+
+TEST_F(PretokenizeTest, NoOutputReplacesWhatTheJobReads) {
+  std::filesystem::create_directory(folder_.path("model"));
+  std::filesystem::copy(kMistral, folder_.path("model/tokenizer.model"));
+  PretokenizeJobOptions options = Options(File("in", "a\nb\n"));
+  options.tokenizer = folder_.path("model");
+  options.chat_template.name = File("t.jinja", "{{ messages }}");
+  options.also_read = {File("list", "in\n")};
+  options.holdout = 0.5;
+  options.holdout_output = folder_.path("held");
+  Run(options);
+  for (const char* read : {"in", "model/tokenizer.model", "t.jinja", "list"}) {
+    const std::string before = ReadFile(folder_.path(read));
+    for (std::string PretokenizeJobOptions::*output :
+         {&PretokenizeJobOptions::output, &PretokenizeJobOptions::holdout_output}) {
+      PretokenizeJobOptions greedy = options;
+      greedy.*output = folder_.path(read);
+      EXPECT_EQ(test::CodeOf([&] { Run(greedy); }), ErrorCode::kUsage) << read;
+    }
+    EXPECT_EQ(ReadFile(folder_.path(read)), before) << read;
+  }
 }
 
 TEST_F(PretokenizeTest, InvalidUtf8IsReplacedAsSentencePieceDoes) {

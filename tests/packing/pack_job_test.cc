@@ -396,6 +396,18 @@ TEST(PackJobTest, ANewSetReplacesTheFormerOneAndNoOtherFile) {
   EXPECT_EQ(Snapshot(folder.path("shards")), expected);
 }
 
+TEST(PackJobTest, TheTokenizerOfAnImportIsNotReplaced) {
+  const TemporaryFolder folder;
+  WriteFile(folder.path("in"), Stream(ManyDocuments(11)));
+  WriteFile(folder.path("tokenizer.model"), "a model");
+  PackJobOptions options = SmallOptions(folder.path("in"), folder.path("tokenizer.model"));
+  for (const std::string& tokenizer : {folder.path("tokenizer.model"), folder.path("")}) {
+    options.import.tokenizer = tokenizer;
+    EXPECT_EQ(CodeOf([&] { Pack(options); }), ErrorCode::kUsage) << tokenizer;
+    EXPECT_EQ(ReadFile(folder.path("tokenizer.model")), "a model");
+  }
+}
+
 TEST(PackJobTest, PackingTheSameAgainChangesNothing) {
   const TemporaryFolder folder;
   WriteFile(folder.path("in"), Stream(ManyDocuments(13)));

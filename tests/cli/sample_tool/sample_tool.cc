@@ -15,7 +15,8 @@ ToolInfo SampleInfo(bool filter) {
           .stdout_is_data = filter,
           .build_features = "a feature",
           .may_be_empty = {"tag", "title"},
-          .absent = {{"--stride", "steps have one size; see --steps"}}};
+          .absent = {{"--stride", "steps have one size; see --steps"}},
+          .outputs = {{"output", {}}}};
 }
 
 void DefineSampleOptions(CLI::App& app, SampleOptions* options) {
