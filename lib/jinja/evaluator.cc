@@ -114,13 +114,13 @@ Value Evaluator::EvaluateCompare(const Expression& expression) {
     const std::string& sign = expression.signs[i];
     bool holds = false;
     if (sign == "==") {
-      holds = Equal(left, right);
+      holds = Equal(machine_, left, right);
     } else if (sign == "!=") {
-      holds = !Equal(left, right);
+      holds = !Equal(machine_, left, right);
     } else if (sign == "in" || sign == "not in") {
       holds = Contains(machine_, left, right) == (sign == "in");
     } else {
-      holds = Ordered(left, right, sign);
+      holds = Ordered(machine_, left, right, sign);
     }
     if (!holds) return Value::Bool(false);
     left = std::move(right);
@@ -130,7 +130,11 @@ Value Evaluator::EvaluateCompare(const Expression& expression) {
 
 Value Evaluator::EvaluateConcat(const Expression& expression) {
   std::string text;
-  for (const ExpressionPtr& part : expression.parts) text += Str(Evaluate(*part));
+  for (const ExpressionPtr& part : expression.parts) {
+    const Value value = Evaluate(*part);
+    machine_.WorkOn(value);
+    text += Str(value);
+  }
   return machine_.Text(std::move(text));
 }
 
@@ -139,6 +143,7 @@ Value Evaluator::EvaluateDict(const Expression& expression) {
   machine_.Charge(expression.parts.size() * sizeof(Value) + 64);
   for (size_t i = 0; i + 1 < expression.parts.size(); i += 2) {
     const Value key = Evaluate(*expression.parts[i]);
+    machine_.WorkOn(key);
     dict.Set(key, Evaluate(*expression.parts[i + 1]));
   }
   return Value::OfDict(std::move(dict));
@@ -165,6 +170,7 @@ Arguments Evaluator::EvaluateArguments(const Expression& expression) {
     if (!more.is(Kind::kDict)) throw Problem("what follows ** is no dict");
     for (const auto& [name, value] : more.dict().items()) {
       if (!name.is_string()) throw Problem("the names of arguments are strings");
+      machine_.Work(arguments.named.size() / 8);
       const auto same = [&, key = name](const auto& other) { return other.first == key.text(); };
       if (std::any_of(arguments.named.begin(), arguments.named.end(), same)) {
         throw Problem("the argument '" + name.text() + "' is there twice");
@@ -181,7 +187,7 @@ Value Evaluator::EvaluateCall(const Expression& expression, const Value* caller)
   if (callee.kind == ExpressionKind::kAttribute && caller == nullptr) {
     const Value object = Evaluate(*callee.parts[0]);
     const MethodFunction method = object.is_markup() ? nullptr : FindMethod(object, callee.value.text());
-    if (method != nullptr) return method(machine_, object, EvaluateArguments(expression));
+    if (method != nullptr) return CallMethod(machine_, method, object, EvaluateArguments(expression));
     const Value function = GetAttribute(machine_, object, callee.value);
     if (function.is_undefined()) throw Problem(function.UndefinedMessage());
     if (!function.is(Kind::kObject))

@@ -18,15 +18,22 @@ namespace {
 
 using Filters = std::unordered_map<std::string_view, FilterFunction>;
 
-std::string PlainText(const Value& value) {
-  if (value.is_markup()) throw Problem("this filter of a Markup string is not supported");
+// str(value), once.
+std::string TextOf(Machine& machine, const Value& value) {
+  machine.WorkOn(value);
   return Str(value);
 }
 
-const std::string& NeedText(const char* filter, const Value& value) {
+std::string PlainText(Machine& machine, const Value& value) {
+  if (value.is_markup()) throw Problem("this filter of a Markup string is not supported");
+  return TextOf(machine, value);
+}
+
+const std::string& NeedText(Machine& machine, const char* filter, const Value& value) {
   if (value.is_undefined()) throw Problem(value.UndefinedMessage());
   if (!value.is_string()) throw Problem(std::string(filter) + " needs a string, not " + value.TypeName());
   if (value.is_markup()) throw Problem("this filter of a Markup string is not supported");
+  machine.WorkOn(value);
   return value.text();
 }
 
@@ -34,14 +41,16 @@ const std::string& NeedText(const char* filter, const Value& value) {
 
 using Path = std::vector<Value>;
 
-Path PathOf(const Value& attribute) {
+Path PathOf(Machine& machine, const Value& attribute) {
   if (attribute.is(Kind::kNone)) return {};
   if (!attribute.is_string()) return {attribute};
+  machine.WorkOn(attribute);
   Path path;
   std::string_view rest = attribute.text();
   for (;;) {
     const size_t dot = rest.find('.');
     const std::string part(rest.substr(0, dot));
+    machine.Charge(part.size() + 32 + sizeof(Value));
     const bool number =
         !part.empty() && part.find_first_not_of("0123456789") == std::string::npos && part.size() < 18;
     path.push_back(number ? Value::Int(std::stoll(part)) : Value::String(part));
@@ -52,6 +61,7 @@ Path PathOf(const Value& attribute) {
 
 Value Follow(Machine& machine, Value item, const Path& path, const Value& missing = Value::None()) {
   for (const Value& part : path) {
+    machine.Step();
     item = GetItem(machine, item, part);
     if (item.is_undefined() && !missing.is(Kind::kNone)) item = missing;
   }
@@ -60,6 +70,7 @@ Value Follow(Machine& machine, Value item, const Path& path, const Value& missin
 
 Value Folded(Machine& machine, Value value, bool case_sensitive) {
   if (case_sensitive || !value.is_string()) return value;
+  machine.WorkOn(value);
   return machine.Text(Lower(value.text()));
 }
 
@@ -71,18 +82,21 @@ std::vector<Value> KeysFor(Machine& machine, const std::vector<Value>& items, co
     std::string_view rest = attribute.text();
     for (;;) {
       const size_t comma = rest.find(',');
-      paths.push_back(PathOf(Value::String(std::string(rest.substr(0, comma)))));
+      paths.push_back(PathOf(machine, Value::String(std::string(rest.substr(0, comma)))));
       if (comma == std::string_view::npos) break;
       rest.remove_prefix(comma + 1);
     }
   } else {
-    paths.push_back(PathOf(attribute));
+    paths.push_back(PathOf(machine, attribute));
   }
   std::vector<Value> keys;
   for (const Value& item : items) {
     std::vector<Value> parts;
-    for (const Path& path : paths)
+    for (const Path& path : paths) {
+      machine.Step();
+      machine.Charge(sizeof(Value));
       parts.push_back(Folded(machine, Follow(machine, item, path), case_sensitive));
+    }
     keys.push_back(several ? Value::List(std::move(parts)) : parts[0]);
   }
   return keys;
@@ -94,6 +108,7 @@ std::vector<size_t> SortedOrder(Machine& machine, const std::vector<Value>& keys
   for (size_t i = 0; i < order.size(); ++i) order[i] = i;
   std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {
     machine.Step();
+    machine.WorkOn(keys[a].Weight() < keys[b].Weight() ? keys[a] : keys[b]);
     return reverse ? Compare(keys[b], keys[a], "<") < 0 : Compare(keys[a], keys[b], "<") < 0;
   });
   return order;
@@ -108,15 +123,37 @@ Value AbsFilter(Machine&, const Value& value, Arguments& arguments) {
   return Negated(value);
 }
 
-// float() of a string; whether it is one.
-bool ParseFloat(std::string_view text, double* out) {
-  std::string plain(Stripped(text, "", true, true));
-  for (size_t i = 1; i + 1 < plain.size(); ++i) {
-    if (plain[i] == '_' && std::isdigit(static_cast<unsigned char>(plain[i - 1])) != 0 &&
-        std::isdigit(static_cast<unsigned char>(plain[i + 1])) != 0) {
-      plain.erase(i, 1);
+// A number as its reader takes it: without white space around it, and with the digits of every script as
+// those of ASCII.
+std::string PlainNumber(std::string_view text) {
+  std::string plain;
+  text = Stripped(text, "", true, true);
+  for (size_t at = 0; at < text.size();) {
+    const size_t begin = at;
+    const int digit = DecimalOf(NextPoint(text, &at));
+    if (digit >= 0) {
+      plain += static_cast<char>('0' + digit);
+    } else {
+      plain += text.substr(begin, at - begin);
     }
   }
+  return plain;
+}
+
+// A number without the underscores that stand alone between two of its digits.
+std::string WithoutUnderscores(std::string_view number, bool (*is_digit)(char)) {
+  std::string plain;
+  for (size_t i = 0; i < number.size(); ++i) {
+    const bool between = i > 0 && i + 1 < number.size() && is_digit(number[i - 1]) && is_digit(number[i + 1]);
+    if (number[i] != '_' || !between) plain += number[i];
+  }
+  return plain;
+}
+
+// float() of a string; whether it is one.
+bool ParseFloat(std::string_view text, double* out) {
+  const std::string plain = WithoutUnderscores(
+      PlainNumber(text), [](char c) { return std::isdigit(static_cast<unsigned char>(c)) != 0; });
   const char* begin = plain.data();
   const char* end = begin + plain.size();
   const bool signed_text = begin < end && (*begin == '+' || *begin == '-');
@@ -132,7 +169,7 @@ bool ParseFloat(std::string_view text, double* out) {
 
 // int() of a string; whether it is one.
 bool ParseInt(std::string_view text, int base, int64_t* out) {
-  std::string plain(Stripped(text, "", true, true));
+  std::string plain = PlainNumber(text);
   bool negative = false;
   if (!plain.empty() && (plain[0] == '+' || plain[0] == '-')) {
     negative = plain[0] == '-';
@@ -148,9 +185,7 @@ bool ParseInt(std::string_view text, int base, int64_t* out) {
       return false;
     base = 10;
   }
-  for (size_t i = 1; i + 1 < plain.size(); ++i) {
-    if (plain[i] == '_' && plain[i - 1] != '_' && plain[i + 1] != '_') plain.erase(i, 1);
-  }
+  plain = WithoutUnderscores(plain, [](char c) { return c != '_'; });
   if (plain.empty() || plain[0] == '-') return false;
   uint64_t number = 0;
   const auto [stop, problem] = std::from_chars(plain.data(), plain.data() + plain.size(), number, base);
@@ -168,7 +203,7 @@ Value TruncatedOr(double number, const Value& otherwise) {
   return Value::Int(static_cast<int64_t>(number));
 }
 
-Value IntFilter(Machine&, const Value& value, Arguments& arguments) {
+Value IntFilter(Machine& machine, const Value& value, Arguments& arguments) {
   const Parameters given("int", arguments, {"default", "base"});
   const Value otherwise = given.Or(0, Value::Int(0));
   if (value.is_undefined()) throw Problem(value.UndefinedMessage());
@@ -178,6 +213,7 @@ Value IntFilter(Machine&, const Value& value, Arguments& arguments) {
     return TruncatedOr(value.number(), otherwise);
   }
   if (!value.is_string()) return otherwise;
+  machine.WorkOn(value);
   const int64_t base = given.IntegerOr(1, 10);
   int64_t integer = 0;
   double number = 0;
@@ -186,11 +222,12 @@ Value IntFilter(Machine&, const Value& value, Arguments& arguments) {
   return ParseFloat(value.text(), &number) ? TruncatedOr(number, otherwise) : otherwise;
 }
 
-Value FloatFilter(Machine&, const Value& value, Arguments& arguments) {
+Value FloatFilter(Machine& machine, const Value& value, Arguments& arguments) {
   const Parameters given("float", arguments, {"default"});
   double number = 0;
   if (value.is_undefined()) throw Problem(value.UndefinedMessage());
   if (value.is_number()) return Value::Float(value.number());
+  if (value.is_string()) machine.WorkOn(value);
   if (value.is_string() && ParseFloat(value.text(), &number)) return Value::Float(number);
   return given.Or(0, Value::Float(0));
 }
@@ -232,7 +269,7 @@ Value RoundFilter(Machine&, const Value& value, Arguments& arguments) {
 Value SumFilter(Machine& machine, const Value& value, Arguments& arguments) {
   const Parameters given("sum", arguments, {"attribute", "start"});
   static const BinaryFunction kAdd = BinaryOf("+");
-  const Path path = PathOf(given.Or(0, Value::None()));
+  const Path path = PathOf(machine, given.Or(0, Value::None()));
   Value sum = given.Or(1, Value::Int(0));
   if (sum.is_string()) throw Problem("sum() can't sum strings");
   for (const Value& item : ItemsOf(machine, value)) sum = kAdd(machine, sum, Follow(machine, item, path));
@@ -244,7 +281,7 @@ Value SumFilter(Machine& machine, const Value& value, Arguments& arguments) {
 template <std::string (*function)(std::string_view)>
 Value TextFilter(Machine& machine, const Value& value, Arguments& arguments) {
   const Parameters none("the filter", arguments, {});
-  return machine.Text(function(PlainText(value)));
+  return machine.Text(function(PlainText(machine, value)));
 }
 
 // Words begin behind white space and opening brackets, not behind every sign as in str.title.
@@ -258,9 +295,10 @@ std::string WordTitled(std::string_view text) {
     out += Lower(std::string_view(word).substr(end));
     word.clear();
   };
-  for (const std::string_view point : PointsOf(text)) {
-    size_t at = 0;
-    const char32_t code = NextPoint(point, &at);
+  for (size_t at = 0; at < text.size();) {
+    const size_t begin = at;
+    const char32_t code = NextPoint(text, &at);
+    const std::string_view point = text.substr(begin, at - begin);
     const bool breaks =
         IsSpace(code) || (code < 0x80 && std::string_view("-({[<").find(point) != std::string_view::npos);
     if (!breaks) {
@@ -278,14 +316,14 @@ Value CenterFilter(Machine& machine, const Value& value, Arguments& arguments) {
   const Parameters given("center", arguments, {"width"});
   const int64_t width = given.IntegerOr(0, 80);
   machine.Charge(static_cast<uint64_t>(std::max<int64_t>(width, 0)));
-  return machine.Text(Padded(PlainText(value), width, " ", 0));
+  return machine.Text(Padded(PlainText(machine, value), width, " ", 0));
 }
 
 Value EscapeFilter(Machine& machine, const Value& value, Arguments& arguments) {
   const Parameters none("escape", arguments, {});
   if (value.is_markup()) return value;
   std::string out;
-  for (const char c : Str(value)) {
+  for (const char c : TextOf(machine, value)) {
     switch (c) {
       case '&':
         out += "&amp;";
@@ -312,19 +350,19 @@ Value EscapeFilter(Machine& machine, const Value& value, Arguments& arguments) {
 Value SafeFilter(Machine& machine, const Value& value, Arguments& arguments) {
   const Parameters none("safe", arguments, {});
   if (value.is_markup()) return value;
-  return (value.is_string() ? value : machine.Text(Str(value))).AsMarkup();
+  return (value.is_string() ? value : machine.Text(TextOf(machine, value))).AsMarkup();
 }
 
 Value StringFilter(Machine& machine, const Value& value, Arguments& arguments) {
   const Parameters none("string", arguments, {});
-  return value.is_string() ? value : machine.Text(Str(value));
+  return value.is_string() ? value : machine.Text(TextOf(machine, value));
 }
 
 Value FormatFilter(Machine& machine, const Value& value, Arguments& arguments) {
   if (!arguments.named.empty() && !arguments.positional.empty()) {
     throw Problem("can't handle positional and keyword arguments at the same time");
   }
-  const std::string format = PlainText(value);
+  const std::string format = PlainText(machine, value);
   if (arguments.named.empty()) {
     return machine.Text(PercentFormatted(machine, format, Value::Tuple(arguments.positional)));
   }
@@ -335,7 +373,7 @@ Value FormatFilter(Machine& machine, const Value& value, Arguments& arguments) {
 
 Value IndentFilter(Machine& machine, const Value& value, Arguments& arguments) {
   const Parameters given("indent", arguments, {"width", "first", "blank"});
-  const std::string text = NeedText("indent", value) + "\n";
+  const std::string text = NeedText(machine, "indent", value) + "\n";
   std::string indent;
   if (given.has(0) && given[0].is_string()) {
     indent = given.Text(0);
@@ -347,7 +385,9 @@ Value IndentFilter(Machine& machine, const Value& value, Arguments& arguments) {
   const bool blank = given.TruthOr(2, false);
   std::string out;
   bool first = true;
-  for (const std::string_view line : LinesOf(text, false)) {
+  for (size_t at = 0; at < text.size();) {
+    const std::string_view line = NextLine(text, false, &at);
+    machine.Step();
     machine.Charge(indent.size() + line.size());
     if (!first) out += '\n';
     if (first ? given.TruthOr(1, false) : blank || !line.empty()) out += indent;
@@ -359,14 +399,15 @@ Value IndentFilter(Machine& machine, const Value& value, Arguments& arguments) {
 
 Value JoinFilter(Machine& machine, const Value& value, Arguments& arguments) {
   const Parameters given("join", arguments, {"d", "attribute"});
-  const std::string separator = given.has(0) ? Str(given[0]) : "";
-  const Path path = PathOf(given.Or(1, Value::None()));
+  const std::string separator = given.has(0) ? TextOf(machine, given[0]) : "";
+  const Path path = PathOf(machine, given.Or(1, Value::None()));
   std::string out;
   bool first = true;
   for (const Value& item : ItemsOf(machine, value)) {
     if (!first) out += separator;
     first = false;
-    const std::string text = Str(Follow(machine, item, path));
+    const std::string text = TextOf(machine, Follow(machine, item, path));
+    machine.Step();
     machine.Charge(text.size() + separator.size());
     out += text;
   }
@@ -376,12 +417,13 @@ Value JoinFilter(Machine& machine, const Value& value, Arguments& arguments) {
 Value ReplaceFilter(Machine& machine, const Value& value, Arguments& arguments) {
   const Parameters given("replace", arguments, {"old", "new", "count"}, 2);
   const int64_t most = given.has(2) && !given[2].is(Kind::kNone) ? given.Integer(2) : -1;
-  return ReplaceCounted(machine, Str(value), Str(given[0]), Str(given[1]), most);
+  return ReplaceCounted(machine, TextOf(machine, value), TextOf(machine, given[0]), TextOf(machine, given[1]),
+                        most);
 }
 
 Value TrimFilter(Machine& machine, const Value& value, Arguments& arguments) {
   const Parameters given("trim", arguments, {"chars"});
-  const std::string text = PlainText(value);
+  const std::string text = PlainText(machine, value);
   if (!given.has(0) || given[0].is(Kind::kNone))
     return machine.Text(std::string(Stripped(text, "", true, true)));
   if (given.Text(0).empty()) return value;
@@ -390,7 +432,7 @@ Value TrimFilter(Machine& machine, const Value& value, Arguments& arguments) {
 
 Value TruncateFilter(Machine& machine, const Value& value, Arguments& arguments) {
   const Parameters given("truncate", arguments, {"length", "killwords", "end", "leeway"});
-  const std::string& text = NeedText("truncate", value);
+  const std::string& text = NeedText(machine, "truncate", value);
   const int64_t length = given.IntegerOr(0, 255);
   const std::string end = given.has(2) ? given.Text(2) : "...";
   const int64_t leeway = given.has(3) && !given[3].is(Kind::kNone) ? given.Integer(3) : 5;
@@ -403,9 +445,9 @@ Value TruncateFilter(Machine& machine, const Value& value, Arguments& arguments)
   return machine.Text(cut + end);
 }
 
-Value WordCountFilter(Machine&, const Value& value, Arguments& arguments) {
+Value WordCountFilter(Machine& machine, const Value& value, Arguments& arguments) {
   const Parameters none("wordcount", arguments, {});
-  const std::string text = Str(value);
+  const std::string text = TextOf(machine, value);
   int64_t count = 0;
   bool within = false;
   for (size_t at = 0; at < text.size();) {
@@ -540,7 +582,7 @@ Value LastFilter(Machine& machine, const Value& value, Arguments& arguments) {
 Value GroupByFilter(Machine& machine, const Value& value, Arguments& arguments) {
   const Parameters given("groupby", arguments, {"attribute", "default", "case_sensitive"}, 1);
   const std::vector<Value> items = ItemsOf(machine, value);
-  const Path path = PathOf(given[0]);
+  const Path path = PathOf(machine, given[0]);
   const bool case_sensitive = given.TruthOr(2, false);
   std::vector<Value> keys, folded;
   for (const Value& item : items) {
@@ -552,7 +594,7 @@ Value GroupByFilter(Machine& machine, const Value& value, Arguments& arguments) 
   for (size_t i = 0; i < order.size();) {
     const size_t first = order[i];
     std::vector<Value> members;
-    for (; i < order.size() && Equal(folded[order[i]], folded[first]); ++i)
+    for (; i < order.size() && Equal(machine, folded[order[i]], folded[first]); ++i)
       members.push_back(items[order[i]]);
     groups.push_back(
         machine.Sequence(Kind::kTuple, {keys[first], machine.List(std::move(members))}, "group"));
@@ -570,8 +612,9 @@ Value ItemsFilter(Machine& machine, const Value& value, Arguments& arguments) {
   return machine.Sequence(Kind::kIterator, std::move(items));
 }
 
-Value LengthFilter(Machine&, const Value& value, Arguments& arguments) {
+Value LengthFilter(Machine& machine, const Value& value, Arguments& arguments) {
   const Parameters none("length", arguments, {});
+  if (value.is_string()) machine.WorkOn(value);
   return Value::Int(LengthOf(value));
 }
 
@@ -609,6 +652,8 @@ Value UniqueFilter(Machine& machine, const Value& value, Arguments& arguments) {
   Dict seen;
   std::vector<Value> unique;
   for (size_t i = 0; i < items.size(); ++i) {
+    machine.Step();
+    machine.WorkOn(keys[i]);
     if (seen.Find(keys[i]) != nullptr) continue;
     seen.Set(keys[i], Value::None());
     unique.push_back(items[i]);
@@ -624,7 +669,8 @@ Value Extreme(Machine& machine, const Value& value, const Arguments& arguments, 
       KeysFor(machine, items, given.Or(1, Value::None()), given.TruthOr(0, false), false);
   size_t best = 0;
   for (size_t i = 1; i < items.size(); ++i) {
-    if (largest ? Ordered(keys[i], keys[best], ">") : Ordered(keys[i], keys[best], "<")) best = i;
+    machine.Step();
+    if (Ordered(machine, keys[i], keys[best], largest ? ">" : "<")) best = i;
   }
   return items[best];
 }
@@ -645,7 +691,7 @@ Value MapFilter(Machine& machine, const Value& value, Arguments& arguments) {
       throw Problem("map requires a filter argument");
     }
     const Parameters given("map", arguments, {"attribute", "default"}, 1);
-    const Path path = PathOf(given[0]);
+    const Path path = PathOf(machine, given[0]);
     for (const Value& item : ItemsOf(machine, value)) {
       mapped.push_back(Follow(machine, item, path, given.Or(1, Value::None())));
     }
@@ -656,7 +702,7 @@ Value MapFilter(Machine& machine, const Value& value, Arguments& arguments) {
   if (filter == nullptr) throw Problem("map names a filter that is not known or not supported");
   arguments.positional.erase(arguments.positional.begin());
   for (const Value& item : ItemsOf(machine, value)) {
-    machine.Step();
+    machine.Work(1 + arguments.positional.size() + arguments.named.size());
     Arguments copy = arguments;
     mapped.push_back(filter(machine, item, copy));
   }
@@ -670,7 +716,7 @@ Value Selected(Machine& machine, const Value& value, Arguments& arguments, bool 
   auto& given = arguments.positional;
   if (by_attribute) {
     if (given.empty()) throw Problem("Missing parameter for attribute name");
-    path = PathOf(given[0]);
+    path = PathOf(machine, given[0]);
     given.erase(given.begin());
   }
   TestFunction test = nullptr;
@@ -680,7 +726,7 @@ Value Selected(Machine& machine, const Value& value, Arguments& arguments, bool 
     given.erase(given.begin());
   }
   for (const Value& item : ItemsOf(machine, value)) {
-    machine.Step();
+    machine.Work(1 + arguments.positional.size() + arguments.named.size());
     const Value tested = Follow(machine, item, path);
     Arguments copy = arguments;
     if ((test == nullptr ? tested.Truth() : test(machine, tested, copy)) == wanted) selected.push_back(item);

@@ -86,7 +86,6 @@ class PercentFormatter {
       }
       ++at_;
       Field();
-      machine_.Charge(0);
     }
     const bool is_tuple = values_.is(Kind::kTuple);
     const bool used = is_tuple ? taken_ == values_.items().size()
@@ -144,6 +143,8 @@ class PercentFormatter {
       return;
     }
     if (value == nullptr) value = &Take();
+    machine_.Step();
+    machine_.WorkOn(*value);
     Append(field, *value);
   }
 
@@ -260,6 +261,9 @@ class BraceFormatter {
       field = field.substr(0, mark);
     }
     Value value = ValueOf(field);
+    machine_.Step();
+    machine_.WorkOn(value);
+    machine_.WorkOnBytes(field.size());
     if (conversion == 's') value = Value::String(Str(value));
     if (conversion == 'r') value = Value::String(Repr(value));
     const std::string text = Specified(value, spec);
@@ -292,6 +296,7 @@ class BraceFormatter {
   Value First(std::string_view name) {
     const bool number = !name.empty() && std::all_of(name.begin(), name.end(), IsFormatDigit);
     if (!name.empty() && !number) {
+      machine_.Work(arguments_.named.size() / 8);
       for (const auto& [other, value] : arguments_.named) {
         if (other == name) return value;
       }
@@ -331,7 +336,7 @@ Value ReplaceCounted(Machine& machine, const std::string& text, const std::strin
   if (old.empty()) {
     count = text.size() + 1;
   } else {
-    for (size_t at = 0; (at = text.find(old, at)) != std::string::npos; at += old.size()) ++count;
+    for (size_t at = 0; (at = FindFirst(text, old, at)) != std::string::npos; at += old.size()) ++count;
   }
   if (most >= 0) count = std::min(count, static_cast<uint64_t>(most));
   machine.Charge(text.size() + count * by.size());

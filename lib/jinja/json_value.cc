@@ -6,6 +6,7 @@ namespace trainwright::jinja {
 
 Value ValueOfJson(Machine& machine, const nlohmann::ordered_json& json, uint32_t depth) {
   if (depth > kMostNesting) throw Problem("a variable is nested too deep");
+  machine.Step();
   switch (json.type()) {
     case nlohmann::json::value_t::boolean:
       return Value::Bool(json.get<bool>());
@@ -19,6 +20,7 @@ Value ValueOfJson(Machine& machine, const nlohmann::ordered_json& json, uint32_t
     case nlohmann::json::value_t::number_float:
       return Value::Float(json.get<double>());
     case nlohmann::json::value_t::string:
+      machine.WorkOnBytes(json.get_ref<const std::string&>().size());
       return machine.Text(json.get_ref<const std::string&>());
     case nlohmann::json::value_t::array: {
       std::vector<Value> items;

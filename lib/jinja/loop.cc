@@ -19,7 +19,7 @@ class LoopMethod final : public Object {
       return given[static_cast<size_t>(loop_->index0_) % given.size()];
     }
     const Value value = machine.Sequence(Kind::kTuple, given);
-    const bool changed = !loop_->changed_.has_value() || !Equal(*loop_->changed_, value);
+    const bool changed = !loop_->changed_.has_value() || !Equal(machine, *loop_->changed_, value);
     if (!loop_->finished_) loop_->changed_ = value;
     return Value::Bool(changed);
   }

@@ -22,9 +22,22 @@ class Machine {
   Machine& operator=(const Machine&) = delete;
 
   /// One more expression or statement.
-  void Step() {
-    if (++steps_ > options_.limits.steps)
+  void Step() { Work(1); }
+  /// What takes as long as this many steps.
+  void Work(uint64_t steps) {
+    if (steps > options_.limits.steps - steps_)
       throw Problem("the rendering takes more than the limit of " + Steps());
+    steps_ += steps;
+    if (steps_ < next_poll_) return;
+    next_poll_ = steps_ + kStepsOfPoll;
+    if (options_.poll) options_.poll();
+  }
+  /// A pass over this many bytes of text.
+  void WorkOnBytes(uint64_t bytes) { Work(bytes / 64); }
+  /// A pass over all that a value holds, or is.
+  void WorkOn(const Value& value) {
+    if (value.is_string()) return WorkOnBytes(value.text().size());
+    Work(value.Weight() / 16);
   }
   /// `bytes` of values come into being.
   void Charge(uint64_t bytes) {
@@ -74,14 +87,17 @@ class Machine {
   };
 
   const RenderOptions& options() const { return options_; }
+  uint64_t steps() const { return steps_; }
   int line() const { return line_; }
   void set_line(int line) { line_ = line; }
 
  private:
+  static constexpr uint64_t kStepsOfPoll = 4096;
+
   std::string Steps() const { return std::to_string(options_.limits.steps) + " steps"; }
 
   const RenderOptions& options_;
-  uint64_t steps_ = 0, value_bytes_ = 0;
+  uint64_t steps_ = 0, next_poll_ = kStepsOfPoll, value_bytes_ = 0;
   uint32_t depth_ = 0;
   int line_ = 1;
   std::vector<std::function<void()>> clearers_;

@@ -76,6 +76,8 @@ def main():
     print_ranges("Alpha", str.isalpha)
     print_ranges("Digit", str.isdigit)
     print_ranges("Alnum", str.isalnum)
+    zeros = [f"0x{point:x}" for point in POINTS if unicodedata.decimal(chr(point), None) == 0]
+    print_array("const char32_t kDecimalZeros", zeros, "kDecimalZeroCount")
     print_ranges("UpperCase", str.isupper)
     print_ranges("LowerCase", str.islower)
     print_ranges("Cased", is_cased)

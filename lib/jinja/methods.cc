@@ -13,12 +13,25 @@ namespace {
 
 using Methods = std::unordered_map<std::string_view, MethodFunction>;
 
-Value ListOf(Machine& machine, const std::vector<std::string_view>& parts) {
-  std::vector<Value> items;
-  items.reserve(parts.size());
-  for (const std::string_view part : parts) items.push_back(machine.Text(std::string(part)));
-  return machine.List(std::move(items));
-}
+// The list of what a text falls into. Each part is counted before the next is looked for.
+class Parts {
+ public:
+  explicit Parts(Machine& machine) : machine_(machine) {}
+  void Add(std::string_view part) {
+    machine_.Step();
+    machine_.Charge(part.size() + 32 + sizeof(Value));
+    parts_.push_back(Value::String(std::string(part)));
+  }
+  Value InOrder() { return Value::List(std::move(parts_)); }
+  Value Reversed() {
+    std::reverse(parts_.begin(), parts_.end());
+    return InOrder();
+  }
+
+ private:
+  Machine& machine_;
+  std::vector<Value> parts_;
+};
 
 void NoArguments(const char* name, const Arguments& arguments) {
   const Parameters none(name, arguments, {});
@@ -46,69 +59,70 @@ Value RStrip(Machine& m, const Value& self, const Arguments& a) {
   return StripText(m, "rstrip", self, a, false, true);
 }
 
-// The pieces between runs of white space.
-std::vector<std::string_view> SplitAtSpace(std::string_view text, int64_t most, bool from_right) {
-  std::vector<std::string_view> parts;
-  std::string_view rest = Stripped(text, "", true, true);
-  if (from_right) rest = Stripped(text, "", false, true);
-  if (!from_right) rest = Stripped(text, "", true, false);
+// The pieces between runs of white space. The last keeps the white space at its far end.
+Value SplitAtSpace(Machine& machine, std::string_view text, int64_t most) {
+  Parts parts(machine);
+  std::string_view rest = Stripped(text, "", true, false);
   for (; !rest.empty(); --most) {
-    if (most == 0) {
-      parts.push_back(rest);
-      break;
-    }
-    const std::vector<std::string_view> points = PointsOf(rest);
-    size_t count = 0, bytes = 0;
-    const auto is_space = [](std::string_view point) {
-      size_t at = 0;
-      return IsSpace(NextPoint(point, &at));
-    };
-    for (; count < points.size(); ++count) {
-      const std::string_view point = points[from_right ? points.size() - 1 - count : count];
-      if (is_space(point)) break;
-      bytes += point.size();
-    }
-    if (from_right) {
-      parts.push_back(rest.substr(rest.size() - bytes));
-      rest = Stripped(rest.substr(0, rest.size() - bytes), "", false, true);
-    } else {
-      parts.push_back(rest.substr(0, bytes));
-      rest = Stripped(rest.substr(bytes), "", true, false);
-    }
+    const size_t end = most == 0 ? rest.size() : EndOfFirstWord(rest);
+    parts.Add(rest.substr(0, end));
+    rest = Stripped(rest.substr(end), "", true, false);
   }
-  if (from_right) std::reverse(parts.begin(), parts.end());
-  return parts;
+  return parts.InOrder();
 }
 
-std::vector<std::string_view> SplitAt(std::string_view text, std::string_view separator, int64_t most,
-                                      bool from_right) {
-  std::vector<std::string_view> parts;
-  for (; most != 0; --most) {
-    const size_t at = from_right ? text.rfind(separator) : text.find(separator);
-    if (at == std::string_view::npos) break;
-    if (from_right) {
-      parts.push_back(text.substr(at + separator.size()));
-      text = text.substr(0, at);
-    } else {
-      parts.push_back(text.substr(0, at));
-      text = text.substr(at + separator.size());
-    }
+Value SplitAtSpaceFromRight(Machine& machine, std::string_view text, int64_t most) {
+  Parts parts(machine);
+  std::string_view rest = Stripped(text, "", false, true);
+  for (; !rest.empty(); --most) {
+    const size_t begin = most == 0 ? 0 : BeginOfLastWord(rest);
+    parts.Add(rest.substr(begin));
+    rest = Stripped(rest.substr(0, begin), "", false, true);
   }
-  parts.push_back(text);
-  if (from_right) std::reverse(parts.begin(), parts.end());
-  return parts;
+  return parts.Reversed();
+}
+
+Value SplitAt(Machine& machine, std::string_view text, std::string_view separator, int64_t most) {
+  Parts parts(machine);
+  size_t begin = 0;
+  for (; most != 0; --most) {
+    const size_t at = FindFirst(text, separator, begin);
+    if (at == std::string_view::npos) break;
+    parts.Add(text.substr(begin, at - begin));
+    begin = at + separator.size();
+  }
+  parts.Add(text.substr(begin));
+  return parts.InOrder();
+}
+
+// The text is searched turned round, so that each search goes on where the one before has ended.
+Value SplitAtFromRight(Machine& machine, std::string_view text, std::string_view separator, int64_t most) {
+  Parts parts(machine);
+  machine.Charge(text.size() + separator.size());
+  const std::string turned(text.rbegin(), text.rend()),
+      turned_separator(separator.rbegin(), separator.rend());
+  size_t begin = 0;
+  for (; most != 0; --most) {
+    const size_t at = FindFirst(turned, turned_separator, begin);
+    if (at == std::string_view::npos) break;
+    parts.Add(text.substr(text.size() - at, at - begin));
+    begin = at + separator.size();
+  }
+  parts.Add(text.substr(0, text.size() - begin));
+  return parts.Reversed();
 }
 
 Value SplitText(Machine& machine, const Value& self, const Arguments& arguments, bool from_right) {
   const Parameters given("split", arguments, {"sep", "maxsplit"});
+  const std::string& text = self.text();
   const int64_t most = given.IntegerOr(1, -1);
-  machine.Charge(self.text().size());
   if (!given.has(0) || given[0].is(Kind::kNone)) {
-    // The remainder keeps the white space at its far end.
-    return ListOf(machine, SplitAtSpace(self.text(), most, from_right));
+    return from_right ? SplitAtSpaceFromRight(machine, text, most) : SplitAtSpace(machine, text, most);
   }
-  if (given.Text(0).empty()) throw Problem("empty separator");
-  return ListOf(machine, SplitAt(self.text(), given.Text(0), most, from_right));
+  const std::string& separator = given.Text(0);
+  if (separator.empty()) throw Problem("empty separator");
+  return from_right ? SplitAtFromRight(machine, text, separator, most)
+                    : SplitAt(machine, text, separator, most);
 }
 
 Value Split(Machine& m, const Value& self, const Arguments& a) {
@@ -120,11 +134,19 @@ Value RSplit(Machine& m, const Value& self, const Arguments& a) {
 
 Value SplitLines(Machine& machine, const Value& self, const Arguments& arguments) {
   const Parameters given("splitlines", arguments, {"keepends"});
-  return ListOf(machine, LinesOf(self.text(), given.TruthOr(0, false)));
+  const bool keeps_ends = given.TruthOr(0, false);
+  Parts lines(machine);
+  for (size_t at = 0; at < self.text().size();) lines.Add(NextLine(self.text(), keeps_ends, &at));
+  return lines.InOrder();
 }
 
 // text[begin:end] of find and its like; false where begin lies behind the end.
 bool Cut(const Parameters& given, const std::string& text, std::string_view* part, int64_t* offset) {
+  if (!given.has(1) && !given.has(2)) {
+    *part = text;
+    *offset = 0;
+    return true;
+  }
   const auto size = static_cast<int64_t>(PointCount(text));
   const auto bound = [&](size_t i, int64_t value) {
     if (given.has(i) && !given[i].is(Kind::kNone)) value = given.Integer(i);
@@ -144,7 +166,7 @@ int64_t FindIn(const char* name, const Value& self, const Arguments& arguments, 
   int64_t offset = 0;
   const std::string& sought = given.Text(0);
   if (!Cut(given, self.text(), &part, &offset)) return -1;
-  const size_t at = from_right ? part.rfind(sought) : part.find(sought);
+  const size_t at = from_right ? FindLast(part, sought) : FindFirst(part, sought);
   return at == std::string_view::npos ? -1 : offset + static_cast<int64_t>(PointCount(part.substr(0, at)));
 }
 
@@ -173,7 +195,8 @@ Value CountText(Machine&, const Value& self, const Arguments& arguments) {
   const std::string& sought = given.Text(0);
   if (!Cut(given, self.text(), &part, &offset)) return Value::Int(0);
   if (sought.empty()) return Value::Int(static_cast<int64_t>(PointCount(part)) + 1);
-  for (size_t at = 0; (at = part.find(sought, at)) != std::string_view::npos; at += sought.size()) ++count;
+  for (size_t at = 0; (at = FindFirst(part, sought, at)) != std::string_view::npos; at += sought.size())
+    ++count;
   return Value::Int(count);
 }
 
@@ -290,7 +313,7 @@ Value PartitionText(Machine& machine, const Value& self, const Arguments& argume
   const std::string& text = self.text();
   const std::string& separator = given.Text(0);
   if (separator.empty()) throw Problem("empty separator");
-  const size_t at = from_right ? text.rfind(separator) : text.find(separator);
+  const size_t at = from_right ? FindLast(text, separator) : FindFirst(text, separator);
   const Value empty = Value::String("");
   if (at == std::string::npos) {
     return from_right ? machine.Sequence(Kind::kTuple, {empty, empty, self})
@@ -306,8 +329,9 @@ Value RPartition(Machine& m, const Value& self, const Arguments& a) {
   return PartitionText(m, self, a, true);
 }
 
-Value GetOfDict(Machine&, const Value& self, const Arguments& arguments) {
+Value GetOfDict(Machine& machine, const Value& self, const Arguments& arguments) {
   const Parameters given("get", arguments, {"key", "default"}, 1);
+  machine.WorkOn(given[0]);
   if (!arguments.named.empty()) throw Problem("dict.get() takes no keyword arguments");
   const Value* found = self.dict().Find(given[0]);
   return found != nullptr ? *found : given.Or(1, Value::None());
@@ -345,14 +369,16 @@ Value CopyOf(Machine& machine, const Value& self, const Arguments& arguments) {
   return machine.List(self.items());
 }
 
-Value CountItems(Machine&, const Value& self, const Arguments& arguments) {
+Value CountItems(Machine& machine, const Value& self, const Arguments& arguments) {
   const Parameters given("count", arguments, {"value"}, 1);
   const auto& items = self.items();
-  return Value::Int(
-      std::count_if(items.begin(), items.end(), [&](const Value& item) { return Equal(item, given[0]); }));
+  return Value::Int(std::count_if(items.begin(), items.end(), [&](const Value& item) {
+    machine.Step();
+    return Equal(machine, item, given[0]);
+  }));
 }
 
-Value IndexOfItem(Machine&, const Value& self, const Arguments& arguments) {
+Value IndexOfItem(Machine& machine, const Value& self, const Arguments& arguments) {
   const Parameters given("index", arguments, {"value", "start", "stop"}, 1);
   const auto size = static_cast<int64_t>(self.items().size());
   const auto bound = [&](size_t i, int64_t value) {
@@ -360,7 +386,8 @@ Value IndexOfItem(Machine&, const Value& self, const Arguments& arguments) {
     return std::clamp<int64_t>(value < 0 ? value + size : value, 0, size);
   };
   for (int64_t i = bound(1, 0); i < bound(2, size); ++i) {
-    if (Equal(self.items()[static_cast<size_t>(i)], given[0])) return Value::Int(i);
+    machine.Step();
+    if (Equal(machine, self.items()[static_cast<size_t>(i)], given[0])) return Value::Int(i);
   }
   throw Problem("the value is not in the list");
 }
@@ -435,6 +462,16 @@ bool IsOneOf(std::string_view name, std::initializer_list<std::string_view> name
 }
 
 }  // namespace
+
+Value CallMethod(Machine& machine, MethodFunction method, const Value& self, const Arguments& arguments) {
+  if (self.is_string()) {
+    const bool looks_at_an_end = method == StartsWith || method == EndsWith;
+    if (!looks_at_an_end || arguments.positional.size() + arguments.named.size() > 1) machine.WorkOn(self);
+    for (const Value& argument : arguments.positional) machine.WorkOn(argument);
+    for (const auto& named : arguments.named) machine.WorkOn(named.second);
+  }
+  return method(machine, self, arguments);
+}
 
 MethodFunction FindMethod(const Value& self, std::string_view name) {
   const Methods& methods = MethodsOf(self);

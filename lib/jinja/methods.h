@@ -10,6 +10,9 @@ namespace trainwright::jinja {
 
 using MethodFunction = Value (*)(Machine& machine, const Value& self, const Arguments& arguments);
 
+/// Calls one, whose work on texts is counted: most go through them once.
+Value CallMethod(Machine& machine, MethodFunction method, const Value& self, const Arguments& arguments);
+
 /// Null where there is not one of this name.
 MethodFunction FindMethod(const Value& self, std::string_view name);
 

@@ -16,7 +16,9 @@ class BoundMethod final : public Object {
   BoundMethod(MethodFunction function, Value self) : function_(function), self_(std::move(self)) {}
   std::string Repr() const override { throw Problem("a method was printed: Python writes its address"); }
   bool IsCallable() const override { return true; }
-  Value Call(Machine& machine, Arguments& arguments) override { return function_(machine, self_, arguments); }
+  Value Call(Machine& machine, Arguments& arguments) override {
+    return CallMethod(machine, function_, self_, arguments);
+  }
 
  private:
   MethodFunction function_;
@@ -178,6 +180,11 @@ Value Power(Machine&, const Value& a, const Value& b) {
   return Value::Float(result);
 }
 
+// Two values are looked through side by side until they differ, or one ends.
+void CountComparison(Machine& machine, const Value& a, const Value& b) {
+  machine.WorkOn(a.Weight() < b.Weight() ? a : b);
+}
+
 bool IsDunder(std::string_view name) {
   return name.starts_with("__") && name.ends_with("__");
 }
@@ -187,6 +194,7 @@ Value IndexedItem(Machine& machine, const Value& object, int64_t index) {
   if (object.is_string()) {
     if (object.is_markup()) throw Problem("an operation on a Markup string is not supported");
     const std::string& text = object.text();
+    machine.WorkOnBytes(text.size());
     const auto size = static_cast<int64_t>(PointCount(text));
     if (index < 0) index += size;
     if (index < 0 || index >= size) return Value();
@@ -257,24 +265,40 @@ Value Negated(const Value& value) {
   return Value::Int(-value.integer());
 }
 
+bool Equal(Machine& machine, const Value& a, const Value& b) {
+  if (!a.is_string() || !b.is_string() || a.text().size() == b.text().size()) CountComparison(machine, a, b);
+  return Equal(a, b);
+}
+
+bool Ordered(Machine& machine, const Value& a, const Value& b, std::string_view sign) {
+  CountComparison(machine, a, b);
+  return Ordered(a, b, sign);
+}
+
 bool Contains(Machine& machine, const Value& a, const Value& b) {
+  const auto is_sought = [&](const Value& item) {
+    machine.Step();
+    return Equal(machine, item, a);
+  };
   if (b.is_string()) {
     if (!a.is_string()) WrongOperands("in", a, b);
-    return b.text().find(a.text()) != std::string::npos;
+    machine.WorkOnBytes(a.text().size() + b.text().size());
+    return FindFirst(b.text(), a.text()) != std::string::npos;
   }
-  if (b.is(Kind::kDict)) return b.dict().Find(a) != nullptr;
+  if (b.is(Kind::kDict)) {
+    machine.WorkOn(a);
+    return b.dict().Find(a) != nullptr;
+  }
   if (b.is(Kind::kIterator)) {  // looks no further than it must
     Sequence& sequence = b.sequence();
     while (sequence.taken < sequence.items.size()) {
-      if (Equal(sequence.items[sequence.taken++], a)) return true;
+      if (is_sought(sequence.items[sequence.taken++])) return true;
     }
     return false;
   }
-  if (b.is_sequence()) {
-    return std::any_of(b.items().begin(), b.items().end(), [&](const Value& item) { return Equal(item, a); });
-  }
+  if (b.is_sequence()) return std::any_of(b.items().begin(), b.items().end(), is_sought);
   const std::vector<Value> items = ItemsOf(machine, b);
-  return std::any_of(items.begin(), items.end(), [&](const Value& item) { return Equal(item, a); });
+  return std::any_of(items.begin(), items.end(), is_sought);
 }
 
 Value GetAttribute(Machine& machine, const Value& object, const Value& name) {
@@ -291,6 +315,7 @@ Value GetItem(Machine& machine, const Value& object, const Value& key) {
   if (object.is_undefined()) throw Problem(object.UndefinedMessage());
   if (object.is(Kind::kDict)) {
     const bool hashable = !(key.is(Kind::kList) || key.is(Kind::kDict) || key.is(Kind::kView));
+    if (hashable) machine.WorkOn(key);
     if (const Value* item = hashable ? object.dict().Find(key) : nullptr) return *item;
   } else if (IsIndexed(object) && key.is_integer()) {
     return IndexedItem(machine, object, key.integer());
@@ -313,6 +338,7 @@ Value GetSlice(Machine& machine, const Value& object, const Value& begin, const 
   if (object.is(Kind::kRange)) throw Problem("a slice of a range is not supported");
   const int64_t by = step.is(Kind::kNone) ? 1 : step.integer();
   if (by == 0) throw Problem("slice step cannot be zero");
+  if (object.is_string()) machine.WorkOnBytes(object.text().size());
   const int64_t size = object.is_string() ? static_cast<int64_t>(PointCount(object.text()))
                                           : static_cast<int64_t>(object.items().size());
   const int64_t low = by > 0 ? 0 : -1, high = by > 0 ? size : size - 1;
@@ -333,7 +359,9 @@ Value GetSlice(Machine& machine, const Value& object, const Value& begin, const 
     if (by > size || by < -size) break;
     i += by;
   }
+  machine.Work(indexes.size() / 8);
   if (object.is_string()) {
+    machine.Charge(object.text().size() * sizeof(std::string_view));
     const std::vector<std::string_view> points = PointsOf(object.text());
     std::string text;
     for (const int64_t i : indexes) text += points[static_cast<size_t>(i)];
@@ -351,34 +379,47 @@ bool IsIterable(const Value& value) {
 
 std::vector<Value> ItemsOf(Machine& machine, const Value& value) {
   std::vector<Value> items;
+  const auto count = [&](size_t size) {
+    machine.Charge(size * sizeof(Value));
+    machine.Work(size / 8);
+  };
   switch (value.kind()) {
     case Kind::kUndefined:
       return items;
     case Kind::kString:
       if (value.is_markup()) throw Problem("an operation on a Markup string is not supported");
       machine.Charge(value.text().size() * (sizeof(Value) + 32));
-      for (const std::string_view point : PointsOf(value.text()))
-        items.push_back(Value::String(std::string(point)));
+      machine.Work(value.text().size());
+      for (size_t at = 0; at < value.text().size();) {
+        const size_t begin = at;
+        NextPoint(value.text(), &at);
+        items.push_back(Value::String(value.text().substr(begin, at - begin)));
+      }
       return items;
     case Kind::kDict:
+      count(value.dict().items().size());
       for (const auto& item : value.dict().items()) items.push_back(item.first);
       break;
     case Kind::kIterator: {
       Sequence& sequence = value.sequence();
       const auto begin = sequence.items.begin() + static_cast<std::ptrdiff_t>(sequence.taken);
+      count(sequence.items.size() - sequence.taken);
       items.assign(begin, sequence.items.end());
       sequence.taken = sequence.items.size();
       break;
     }
     case Kind::kObject:
-      if (const std::vector<Value>* left = value.object()->Items()) return *left;
+      if (const std::vector<Value>* left = value.object()->Items()) {
+        count(left->size());
+        return *left;
+      }
       throw Problem("an object is not iterable");
     default:
       if (!value.is_sequence())
         throw Problem(std::string("'") + value.TypeName() + "' object is not iterable");
+      count(value.items().size());
       items = value.items();
   }
-  machine.Charge(items.size() * sizeof(Value));
   return items;
 }
 

@@ -15,6 +15,9 @@ namespace trainwright::jinja {
 /// The function of + - * / // % or **.
 BinaryFunction BinaryOf(std::string_view sign);
 Value Negated(const Value& value);
+/// a == b, and one of < <= > >=, as in value.h, with the work that it takes counted.
+bool Equal(Machine& machine, const Value& a, const Value& b);
+bool Ordered(Machine& machine, const Value& a, const Value& b, std::string_view sign);
 /// `a in b`
 bool Contains(Machine& machine, const Value& a, const Value& b);
 /// `a.name`: the attribute first, then the item.

@@ -29,7 +29,9 @@ Rendered Template::Render(const nlohmann::ordered_json& variables, const RenderO
   const auto place = [&] { return "line " + std::to_string(machine.line()); };
   if (!variables.is_object()) throw Error(ErrorCode::kBadInput, name, "its variables are no JSON object");
   try {
-    return Interpreter(impl_->tree, machine, variables).Run();
+    Rendered rendered = Interpreter(impl_->tree, machine, variables).Run();
+    rendered.steps = machine.steps();
+    return rendered;
   } catch (const Raised& raised) {
     throw RaisedError(name, raised.what(), place());
   } catch (const Problem& problem) {

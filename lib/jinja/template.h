@@ -13,6 +13,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -23,7 +24,7 @@ namespace trainwright::jinja {
 
 /// What one rendering may cost. What it exceeds ends it with Error{kBadInput} naming the limit.
 struct Limits {
-  uint64_t steps = 10'000'000;                 ///< expressions and statements evaluated
+  uint64_t steps = 10'000'000;  ///< expressions and statements evaluated, and what else is work: machine.h
   uint64_t value_bytes = uint64_t{256} << 20;  ///< of strings and lists made on the way, summed
   uint64_t output_bytes = uint64_t{64} << 20;
   uint32_t depth = 200;  ///< macros, loops and expressions within each other
@@ -38,12 +39,15 @@ struct Span {
 struct Rendered {
   std::string text;
   std::vector<Span> generations;  ///< what is in {% generation %} blocks, in order
+  uint64_t steps = 0;             ///< that it took
 };
 
 struct RenderOptions {
   Limits limits;
   /// What strftime_now(format) reports, in its own time zone (C locale).
   std::chrono::sys_seconds now = {};
+  /// Called every some thousand steps; what it throws ends the rendering. Not set: nothing is.
+  std::function<void()> poll = {};
 };
 
 class Template {

@@ -1,6 +1,8 @@
 #include "lib/jinja/text.h"
 
 #include <algorithm>
+#include <cstring>
+#include <unordered_set>
 
 #include "lib/jinja/text_tables.h"
 
@@ -89,11 +91,31 @@ bool IsLineEnd(char32_t point) {
          point == 0x2028 || point == 0x2029;
 }
 
-bool InSet(std::string_view point, std::string_view set) {
-  if (!set.empty()) return set.find(point) != std::string_view::npos;
+bool StartsWithSpace(std::string_view point) {
   size_t at = 0;
   return IsSpace(NextPoint(point, &at));
 }
+
+// What is stripped: the code points of a text, or white space.
+class PointSet {
+ public:
+  explicit PointSet(std::string_view text) : text_(text) {
+    constexpr size_t kShort = 64;
+    for (size_t at = 0; text.size() > kShort && at < text.size();) {
+      const size_t begin = at;
+      NextPoint(text, &at);
+      points_.insert(text.substr(begin, at - begin));
+    }
+  }
+  bool Has(std::string_view point) const {
+    if (text_.empty()) return StartsWithSpace(point);
+    return points_.empty() ? text_.find(point) != std::string_view::npos : points_.contains(point);
+  }
+
+ private:
+  std::string_view text_;
+  std::unordered_set<std::string_view> points_;  // of a long one
+};
 
 size_t BeginOfLastPoint(std::string_view text) {
   size_t at = text.size() - 1;
@@ -192,6 +214,11 @@ bool IsUpper(char32_t point) {
 bool IsLower(char32_t point) {
   return InRanges(kLowerCase, kLowerCaseCount, point);
 }
+int DecimalOf(char32_t point) {
+  const char32_t* end = kDecimalZeros + kDecimalZeroCount;
+  const char32_t* at = std::upper_bound(kDecimalZeros, end, point);
+  return at != kDecimalZeros && point < *(at - 1) + 10 ? static_cast<int>(point - *(at - 1)) : -1;
+}
 bool IsWord(char32_t point) {
   return point == '_' || IsAlnum(point);
 }
@@ -240,33 +267,63 @@ std::string Titled(std::string_view text) {
 }
 
 std::string_view Stripped(std::string_view text, std::string_view set, bool left, bool right) {
+  const PointSet stripped(set);
   while (left && !text.empty()) {
     size_t end = 0;
     NextPoint(text, &end);
-    if (!InSet(text.substr(0, end), set)) break;
+    if (!stripped.Has(text.substr(0, end))) break;
     text.remove_prefix(end);
   }
   while (right && !text.empty()) {
     const size_t begin = BeginOfLastPoint(text);
-    if (!InSet(text.substr(begin), set)) break;
+    if (!stripped.Has(text.substr(begin))) break;
     text = text.substr(0, begin);
   }
   return text;
 }
 
-std::vector<std::string_view> LinesOf(std::string_view text, bool keep_ends) {
-  std::vector<std::string_view> lines;
-  size_t begin = 0;
-  for (size_t at = 0; at < text.size();) {
-    const size_t end = at;
-    const char32_t point = NextPoint(text, &at);
+std::string_view NextLine(std::string_view text, bool keep_end, size_t* at) {
+  const size_t begin = *at;
+  while (*at < text.size()) {
+    const size_t end = *at;
+    const char32_t point = NextPoint(text, at);
     if (!IsLineEnd(point)) continue;
-    if (point == '\r' && at < text.size() && text[at] == '\n') ++at;
-    lines.push_back(text.substr(begin, (keep_ends ? at : end) - begin));
-    begin = at;
+    if (point == '\r' && *at < text.size() && text[*at] == '\n') ++*at;
+    return text.substr(begin, (keep_end ? *at : end) - begin);
   }
-  if (begin < text.size()) lines.push_back(text.substr(begin));
-  return lines;
+  return text.substr(begin);
+}
+
+size_t FindFirst(std::string_view text, std::string_view sought, size_t from) {
+  if (from > text.size()) return std::string_view::npos;
+  const void* found = memmem(text.data() + from, text.size() - from, sought.data(), sought.size());
+  if (found == nullptr) return sought.empty() ? from : std::string_view::npos;
+  return static_cast<size_t>(static_cast<const char*>(found) - text.data());
+}
+
+size_t FindLast(std::string_view text, std::string_view sought) {
+  constexpr size_t kShort = 16;  // a few comparisons at each place cost less than turning the texts round
+  if (sought.size() <= kShort) return text.rfind(sought);
+  const std::string turned(text.rbegin(), text.rend()), turned_sought(sought.rbegin(), sought.rend());
+  const size_t at = FindFirst(turned, turned_sought);
+  return at == std::string_view::npos ? at : text.size() - at - sought.size();
+}
+
+size_t BeginOfLastWord(std::string_view text) {
+  while (!text.empty()) {
+    const size_t begin = BeginOfLastPoint(text);
+    if (StartsWithSpace(text.substr(begin))) break;
+    text = text.substr(0, begin);
+  }
+  return text.size();
+}
+
+size_t EndOfFirstWord(std::string_view text) {
+  for (size_t at = 0; at < text.size();) {
+    const size_t begin = at;
+    if (IsSpace(NextPoint(text, &at))) return begin;
+  }
+  return text.size();
 }
 
 std::string Replaced(std::string_view text, std::string_view old, std::string_view by, int64_t most) {
@@ -283,7 +340,7 @@ std::string Replaced(std::string_view text, std::string_view old, std::string_vi
     return out.append(text.substr(at));
   }
   for (; most != 0; --most) {
-    const size_t found = text.find(old, at);
+    const size_t found = FindFirst(text, old, at);
     if (found == std::string_view::npos) break;
     out += text.substr(at, found - at);
     out += by;

@@ -26,6 +26,8 @@ bool IsDigit(char32_t point);
 bool IsAlnum(char32_t point);
 bool IsUpper(char32_t point);
 bool IsLower(char32_t point);
+/// 0 to 9 for what str.isdecimal takes, else -1.
+int DecimalOf(char32_t point);
 /// What `\w` of Python's re matches.
 bool IsWord(char32_t point);
 
@@ -38,8 +40,15 @@ std::string Titled(std::string_view text);
 
 /// Without what is in `set` at the sides asked for; an empty set means white space.
 std::string_view Stripped(std::string_view text, std::string_view set, bool left, bool right);
-/// The lines, as str.splitlines cuts them.
-std::vector<std::string_view> LinesOf(std::string_view text, bool keep_ends);
+/// The line at `*at`, as str.splitlines cuts them; `*at`, which must not be the end, moves to the next.
+std::string_view NextLine(std::string_view text, bool keep_end, size_t* at);
+/// Where `sought` comes first or last; npos where it does not. Takes a time that is linear in both.
+size_t FindFirst(std::string_view text, std::string_view sought, size_t from = 0);
+size_t FindLast(std::string_view text, std::string_view sought);
+/// Where the word that ends a text begins, which has no white space in it.
+size_t BeginOfLastWord(std::string_view text);
+/// Where the word that begins a text ends.
+size_t EndOfFirstWord(std::string_view text);
 /// str.replace; `most` < 0 means all.
 std::string Replaced(std::string_view text, std::string_view old, std::string_view by, int64_t most);
 /// str.center, ljust and rjust: -1 pads on the right, 1 on the left, 0 on both sides.

@@ -27,6 +27,9 @@ extern const CodeRange kUnprintable[], kAlpha[], kDigit[], kAlnum[], kUpperCase[
     kCaseIgnorable[];
 extern const size_t kUnprintableCount, kAlphaCount, kDigitCount, kAlnumCount, kUpperCaseCount,
     kLowerCaseCount, kCasedCount, kCaseIgnorableCount;
+/// The zeros of the kinds of decimal digits, the other nine of which follow each.
+extern const char32_t kDecimalZeros[];
+extern const size_t kDecimalZeroCount;
 extern const CaseRange kUpperRanges[], kTitleRanges[], kLowerRanges[];
 extern const size_t kUpperRangeCount, kTitleRangeCount, kLowerRangeCount;
 extern const SpecialCase kUpperSpecials[], kTitleSpecials[], kLowerSpecials[];

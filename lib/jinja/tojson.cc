@@ -20,11 +20,17 @@ class JsonWriter {
   }
 
  private:
+  // Before so much more is written.
+  void Count(size_t more) {
+    if (out_.size() + more < counted_ + 65536) return;
+    machine_.Charge(out_.size() + more - counted_);
+    counted_ = out_.size() + more;
+  }
+
   void Write(const Value& value, size_t level) {
-    if (out_.size() > counted_ + 65536) {
-      machine_.Charge(out_.size() - counted_);
-      counted_ = out_.size();
-    }
+    machine_.Step();
+    if (value.is_string()) machine_.WorkOnBytes(value.text().size());
+    Count(0);
     switch (value.kind()) {
       case Kind::kNone:
         out_ += "null";
@@ -61,6 +67,7 @@ class JsonWriter {
 
   void Break(size_t level) {
     if (!layout_.indented) return;
+    Count(level * layout_.indent.size());
     out_ += '\n';
     for (size_t i = 0; i < level; ++i) out_ += layout_.indent;
   }

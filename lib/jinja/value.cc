@@ -108,15 +108,32 @@ bool IsKeysOrItems(const Value& value) {
   return value.sequence().label != "dict_values";
 }
 
+// Sets, in which order does not count. An item of a view of items is found by its key.
+bool EqualViews(const Value& a, const Value& b) {
+  const bool finds_items = b.sequence().label == "dict_items";
+  Dict held;
+  for (const Value& item : b.items()) {
+    if (finds_items) {
+      held.Set(item.items()[0], item.items()[1]);
+    } else {
+      held.Set(item, Value::None());
+    }
+  }
+  return a.items().size() == b.items().size() &&
+         std::all_of(a.items().begin(), a.items().end(), [&](const Value& item) {
+           if (!finds_items) return held.Find(item) != nullptr;
+           if (!item.is(Kind::kTuple) || item.items().size() != 2) return false;
+           const Value* value = held.Find(item.items()[0]);
+           return value != nullptr && Equal(*value, item.items()[1]);
+         });
+}
+
 bool EqualSequences(const Value& a, const Value& b) {
   if (a.kind() != b.kind() || a.is(Kind::kIterator)) return a.identity() == b.identity();
   const auto& x = a.items();
   const auto& y = b.items();
-  if (a.is(Kind::kView)) {  // sets, in which order does not count
-    if (!IsKeysOrItems(a) || !IsKeysOrItems(b)) return a.identity() == b.identity();
-    return x.size() == y.size() && std::all_of(x.begin(), x.end(), [&](const Value& item) {
-             return std::any_of(y.begin(), y.end(), [&](const Value& other) { return Equal(item, other); });
-           });
+  if (a.is(Kind::kView)) {
+    return IsKeysOrItems(a) && IsKeysOrItems(b) ? EqualViews(a, b) : a.identity() == b.identity();
   }
   return x.size() == y.size() && std::equal(x.begin(), x.end(), y.begin(), Equal);
 }

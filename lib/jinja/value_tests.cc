@@ -67,24 +67,26 @@ bool IsSequence(const Value& value) {
 bool IsEscaped(const Value& value) {
   return value.is_markup();
 }
-bool IsLowered(const Value& value) {
-  return IsCaseOf(Str(value), false);
-}
-bool IsUppered(const Value& value) {
-  return IsCaseOf(Str(value), true);
+template <bool upper>
+bool IsCased(Machine& machine, const Value& value, Arguments& arguments) {
+  const Parameters none("the test", arguments, {});
+  machine.WorkOn(value);
+  return IsCaseOf(Str(value), upper);
 }
 bool IsCallable(const Value& value) {
   return value.is_undefined() || (value.is(Kind::kObject) && value.object()->IsCallable());
 }
 
-bool IsKnownFilter(Machine&, const Value& value, Arguments& arguments) {
+bool IsKnownFilter(Machine& machine, const Value& value, Arguments& arguments) {
   const Parameters none("filter", arguments, {});
+  machine.WorkOn(value);
   HashOf(value);
   return value.is_string() && IsFilterOfJinja(value.text());
 }
 
-bool IsKnownTest(Machine&, const Value& value, Arguments& arguments) {
+bool IsKnownTest(Machine& machine, const Value& value, Arguments& arguments) {
   const Parameters none("test", arguments, {});
+  machine.WorkOn(value);
   HashOf(value);
   return value.is_string() && FindTest(value.text()) != nullptr;
 }
@@ -111,8 +113,9 @@ bool IsDivisible(Machine& machine, const Value& value, Arguments& arguments) {
   return RestOf(machine, value, given.Integer(0)) == 0;
 }
 
-bool IsSame(Machine&, const Value& value, Arguments& arguments) {
+bool IsSame(Machine& machine, const Value& value, Arguments& arguments) {
   const Parameters given("sameas", arguments, {"other"}, 1);
+  if (value.is_string() && given[0].is_string()) machine.WorkOn(value);
   return Same(value, given[0]);
 }
 
@@ -121,27 +124,27 @@ bool IsIn(Machine& machine, const Value& value, Arguments& arguments) {
   return Contains(machine, value, given[0]);
 }
 
-bool IsEqual(Machine&, const Value& value, Arguments& arguments) {
+bool IsEqual(Machine& machine, const Value& value, Arguments& arguments) {
   const Parameters given("eq", arguments, {"other"}, 1);
-  return Equal(value, given[0]);
+  return Equal(machine, value, given[0]);
 }
 
-bool IsUnequal(Machine&, const Value& value, Arguments& arguments) {
+bool IsUnequal(Machine& machine, const Value& value, Arguments& arguments) {
   const Parameters given("ne", arguments, {"other"}, 1);
-  return !Equal(value, given[0]);
+  return !Equal(machine, value, given[0]);
 }
 
-bool IsLess(Machine&, const Value& value, Arguments& arguments) {
-  return Ordered(value, Parameters("lt", arguments, {"other"}, 1)[0], "<");
+bool IsLess(Machine& machine, const Value& value, Arguments& arguments) {
+  return Ordered(machine, value, Parameters("lt", arguments, {"other"}, 1)[0], "<");
 }
-bool IsAtMost(Machine&, const Value& value, Arguments& arguments) {
-  return Ordered(value, Parameters("le", arguments, {"other"}, 1)[0], "<=");
+bool IsAtMost(Machine& machine, const Value& value, Arguments& arguments) {
+  return Ordered(machine, value, Parameters("le", arguments, {"other"}, 1)[0], "<=");
 }
-bool IsGreater(Machine&, const Value& value, Arguments& arguments) {
-  return Ordered(value, Parameters("gt", arguments, {"other"}, 1)[0], ">");
+bool IsGreater(Machine& machine, const Value& value, Arguments& arguments) {
+  return Ordered(machine, value, Parameters("gt", arguments, {"other"}, 1)[0], ">");
 }
-bool IsAtLeast(Machine&, const Value& value, Arguments& arguments) {
-  return Ordered(value, Parameters("ge", arguments, {"other"}, 1)[0], ">=");
+bool IsAtLeast(Machine& machine, const Value& value, Arguments& arguments) {
+  return Ordered(machine, value, Parameters("ge", arguments, {"other"}, 1)[0], ">=");
 }
 
 }  // namespace
@@ -161,8 +164,8 @@ TestFunction FindTest(std::string_view name) {
       {"true", Plain<IsTrue>},
       {"integer", Plain<IsInteger>},
       {"float", Plain<IsFloat>},
-      {"lower", Plain<IsLowered>},
-      {"upper", Plain<IsUppered>},
+      {"lower", IsCased<false>},
+      {"upper", IsCased<true>},
       {"string", Plain<IsString>},
       {"mapping", Plain<IsMapping>},
       {"number", Plain<IsNumber>},

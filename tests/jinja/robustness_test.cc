@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <random>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -154,6 +155,121 @@ TEST(RobustnessTest, EveryLimitEndsTheRenderingWithItsName) {
             "t: the text is longer than the limit of 1000 bytes (line 1)");
   EXPECT_EQ(ProblemOf("{% macro m() %}{{ m() }}{% endmacro %}{{ m() }}", options),
             "t: nested deeper than the limit of 50 (line 1)");
+}
+
+TEST(RobustnessTest, WhatGoesThroughLongValuesCountsAsManySteps) {
+  RenderOptions options;
+  options.limits.steps = 300'000;
+  const std::string values =
+      "{% set t = 'é' * 100000 %}{% set u = 'é' * 99999 ~ 'e' ~ 'e' %}{% set l = range(20000)|list %}"
+      "{% set m = range(20000)|list %}{% set d = {'a': 1} %}{% set n = 'é' * 50000 ~ 'e' %}"
+      "{% set a = range(300)|map('string')|list %}";
+  const auto looped = [&](const std::string& expression) {
+    return values + "{% for i in range(1000) %}{% set x = " + expression + " %}{% endfor %}";
+  };
+  EXPECT_EQ(ProblemOf(looped("1"), options), "rendered: ");
+  for (const char* expression : {"'x' in t",
+                                 "n in t",
+                                 "t.find('x')",
+                                 "t.rfind(n)",
+                                 "t.index('é', 99)",
+                                 "t.count('x')",
+                                 "t.rsplit(n, 1)",
+                                 "t.endswith('x', 1)",
+                                 "t.partition('x')",
+                                 "t[1]",
+                                 "t[-1]",
+                                 "t[5:6]",
+                                 "t[::50000]",
+                                 "t|length",
+                                 "t == u",
+                                 "t < u",
+                                 "t is eq(u)",
+                                 "t is sameas(u)",
+                                 "t.isalpha()",
+                                 "t.isspace()",
+                                 "t is upper",
+                                 "t.isupper()",
+                                 "t|int",
+                                 "t|float",
+                                 "t|wordcount",
+                                 "t|escape|length",
+                                 "l|last",
+                                 "l|first",
+                                 "l|max",
+                                 "-1 in l",
+                                 "l.count(-1)",
+                                 "l == m",
+                                 "l < m",
+                                 "[l] is eq([m])",
+                                 "l|unique|first",
+                                 "l|sort|first",
+
+                                 "d[t]",
+                                 "d.get(t)",
+                                 "t in d",
+                                 "(l ~ '')|length",
+                                 "l|tojson|length",
+                                 "'%s' % [l]",
+                                 "'{}'.format(l)|length",
+                                 "a|map('replace', *l)|list"}) {
+    const std::string problem = ProblemOf(looped(expression), options);
+    EXPECT_TRUE(problem.find("limit of") != std::string::npos ||
+                problem.find("replace takes") != std::string::npos)
+        << expression << ": " << problem;
+  }
+}
+
+TEST(RobustnessTest, ViewsAreComparedByTheirKeys) {
+  EXPECT_EQ(ProblemOf("{% set a = {'x': [1], 'y': 2} %}{% set b = {'y': 2, 'x': [1]} %}"
+                      "{% set c = {'y': 2, 'x': [2]} %}{% set d = {('x', 1): 0} %}"
+                      "{{ [a.keys() == b.keys(), a.items() == b.items(), a.items() == c.items(), "
+                      "a.keys() == c.keys(), d.keys() == {'x': 1}.items(), {'x': 1}.items() == d.keys(), "
+                      "a.keys() == d.keys(), a.values() == a.values()] }}"),
+            "rendered: [True, True, False, True, True, True, False, False]");
+}
+
+TEST(RobustnessTest, ARenderingAsksEverySomeThousandStepsWhetherToGoOn) {
+  int polls = 0;
+  RenderOptions options;
+  options.poll = [&] { ++polls; };
+  const Template loop = Template::Parse("{% for i in range(99999) %}{{ i }}{% endfor %}", "t");
+  const uint64_t steps = loop.Render(Json::object(), options).steps;
+  EXPECT_GT(steps, 99'999u);
+  EXPECT_NEAR(static_cast<double>(polls), static_cast<double>(steps) / 4096, 4);
+  options.poll = [] { throw Error(ErrorCode::kInterrupted, "", "stopped"); };
+  try {
+    loop.Render(Json::object(), options);
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kInterrupted);
+  }
+}
+
+TEST(RobustnessTest, PartsOfATextAreCountedOneByOne) {
+  RenderOptions options;
+  options.limits.value_bytes = 1'000'000;
+  for (const char* greedy :
+       {"(',' * 400000).split(',')", "(',' * 400000).rsplit(',')", "('a ' * 200000).split()",
+        "('a ' * 200000).rsplit()", "('\\n' * 400000).splitlines()", "('a' * 400000)|list",
+        "('a' * 400000)[::-1]"}) {
+    EXPECT_EQ(ProblemOf("{{ " + std::string(greedy) + "|length }}", options),
+              "t: the rendering makes more than the limit of 1000000 bytes of values (line 1)")
+        << greedy;
+    int polls = 0;
+    RenderOptions polled;
+    polled.poll = [&] { ++polls; };
+    EXPECT_TRUE(ProblemOf("{{ " + std::string(greedy) + "|length }}", polled).starts_with("rendered: "));
+    const bool splits = std::string_view(greedy).find("split") != std::string_view::npos;
+    EXPECT_GT(polls, splits ? 40 : 0) << greedy;
+  }
+}
+
+// What int() and float() of Python make of them.
+TEST(RobustnessTest, NumbersMayBeWrittenInTheDigitsOfAnyScript) {
+  EXPECT_EQ(ProblemOf("{{ ['٣'|int, ' -१२३ '|int, '１_０'|int, '٣.٥'|float, '²'|int, 'ff'|int(base=16), "
+                      "'1__0'|int(7), '1_0.5'|float] }}"),
+            "rendered: [3, -123, 10, 3.5, 0, 255, 7, 10.5]");
 }
 
 TEST(RobustnessTest, ErrorsTellTheTemplateAndTheLine) {
