@@ -1,9 +1,11 @@
 #include "lib/documents/jinja_chat.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "lib/base/error.h"
+#include "lib/base/signals.h"
 #include "lib/jinja/raised_error.h"
 
 namespace trainwright {
@@ -60,6 +62,11 @@ DocumentProblem ProblemOf(const Error& error) {
   DocumentProblem problem = BadConversation(error.what());
   problem.hint = error.hint();
   return problem;
+}
+
+/// Whether a signal ended a rendering: nothing is wrong with the conversation.
+bool IsStop(const Error& error) {
+  return error.code() == ErrorCode::kInterrupted || error.code() == ErrorCode::kTerminated;
 }
 
 /// Adds a letter to `text` that does not end it already.
@@ -126,7 +133,18 @@ size_t CommonEnd(std::string_view a, std::string_view b) {
 }  // namespace
 
 struct JinjaChat::Said {
-  Json messages, tools;
+  /// \param named the template's other variables
+  explicit Said(Json named) : variables(std::move(named)) {
+    variables["messages"] = Json::array();
+    variables["tools"] = nullptr;
+    variables["documents"] = nullptr;
+  }
+  Json& messages() { return variables["messages"]; }
+  Json& tools() { return variables["tools"]; }
+  Json::array_t& turns() { return messages().get_ref<Json::array_t&>(); }
+
+  Json variables;
+  uint64_t steps = 0;  // that its renderings have taken
   std::string cut;  // what stands in special tokens that turns spell, behind their first character; or empty
 };
 
@@ -149,6 +167,7 @@ JinjaChat::JinjaChat(const ChatTemplate& chat_template, const Tokenizer& tokeniz
       template_(jinja::Template::Parse(chat_template.text, "template " + chat_template.name)),
       named_tokens_(Json::object()) {
   options_.now = chat_template.now;
+  options_.poll = ThrowIfStopped;
   for (const auto& [name, text] : chat_template.named_tokens) named_tokens_[name] = text;
   const TokenizerIdentity& identity = tokenizer.identity();
   for (const SpecialToken& special : tokenizer.special_tokens()) {
@@ -161,22 +180,25 @@ JinjaChat::JinjaChat(const ChatTemplate& chat_template, const Tokenizer& tokeniz
   TryOut();
 }
 
-std::string JinjaChat::RenderText(const Json& messages, const Json& tools, bool prompt,
-                                  std::vector<jinja::Span>* generations) const {
-  Json variables = named_tokens_;
-  variables["messages"] = messages;
-  variables["tools"] = tools;
-  variables["documents"] = nullptr;
-  variables["add_generation_prompt"] = prompt;
-  jinja::Rendered rendered = template_.Render(variables, options_);
+std::string JinjaChat::RenderText(Said* said, bool prompt, std::vector<jinja::Span>* generations) const {
+  ThrowIfStopped();
+  said->variables["add_generation_prompt"] = prompt;
+  jinja::Rendered rendered = template_.Render(said->variables, options_);
+  said->steps += rendered.steps;
+  if (said->steps > kMostStepsOfConversation) {
+    throw Error(ErrorCode::kBadInput, "conversation",
+                "takes more than the limit of " + std::to_string(kMostStepsOfConversation) +
+                    " steps to find its answers in, as no {% generation %} marks them",
+                "", "--loss-turns last looks for the last answer alone");
+  }
   if (generations != nullptr) *generations = std::move(rendered.generations);
   return std::move(rendered.text);
 }
 
 JinjaChat::Said JinjaChat::Prepare(const ChatRecord& record) const {
-  Said said;
-  said.messages = MessagesOf(record);
-  if (!record.tools_json.empty()) said.tools = Json::parse(record.tools_json);
+  Said said(named_tokens_);
+  said.messages() = MessagesOf(record);
+  if (!record.tools_json.empty()) said.tools() = Json::parse(record.tools_json);
   bool spells_special = false;
   const auto look = [&](const std::string* text) {
     spells_special =
@@ -184,10 +206,10 @@ JinjaChat::Said JinjaChat::Prepare(const ChatRecord& record) const {
           return text->find(special) != std::string::npos;
         });
   };
-  VisitStrings(&said.messages, look);
-  VisitStrings(&said.tools, look);
+  VisitStrings(&said.messages(), look);
+  VisitStrings(&said.tools(), look);
   if (!spells_special) return said;
-  const std::string all = said.messages.dump() + said.tools.dump();
+  const std::string all = said.messages().dump() + said.tools().dump();
   int number = 0;
   while (number < kNoncharacters && all.find(Noncharacter(number)) != std::string::npos) ++number;
   if (number == kNoncharacters) {
@@ -206,8 +228,8 @@ JinjaChat::Said JinjaChat::Prepare(const ChatRecord& record) const {
       at += said.cut.size() - 1;
     }
   };
-  VisitStrings(&said.messages, cut);
-  VisitStrings(&said.tools, cut);
+  VisitStrings(&said.messages(), cut);
+  VisitStrings(&said.tools(), cut);
   return said;
 }
 
@@ -229,42 +251,50 @@ size_t JinjaChat::EndMarkBehind(const std::string& text, size_t words_end, size_
   return words_end;
 }
 
-size_t JinjaChat::AnswerBegin(const Said& said, size_t turn, const std::string& text) const {
-  const Json before(said.messages.begin(), said.messages.begin() + static_cast<ptrdiff_t>(turn));
-  const std::string prompt = RenderText(before, said.tools, /*prompt=*/true);
+size_t JinjaChat::AnswerBegin(Said* said, size_t turn, const std::string& text) const {
+  Json::array_t& turns = said->turns();
+  const auto cut = turns.begin() + static_cast<ptrdiff_t>(turn);
+  Json::array_t behind(std::make_move_iterator(cut), std::make_move_iterator(turns.end()));
+  turns.erase(cut, turns.end());
+  const std::string prompt = RenderText(said, /*prompt=*/true);
+  std::move(behind.begin(), behind.end(), std::back_inserter(turns));
   if (!text.starts_with(prompt)) {
     throw Error(
         ErrorCode::kBadInput, "turn " + std::to_string(turn),
         "begins otherwise than the template's prompt for it, and no {% generation %} marks the answers", "",
-        turn + 1 < said.messages.size() ? "templates that leave thoughts out of earlier turns are for "
-                                          "--loss-turns last, which trains the last "
-                                          "answer alone"
-                                        : "");
+        turn + 1 < turns.size() ? "templates that leave thoughts out of earlier turns are for "
+                                  "--loss-turns last, which trains the last "
+                                  "answer alone"
+                                : "");
   }
   return prompt.size();
 }
 
-JinjaChat::Answer JinjaChat::AnswerOf(const Said& said, size_t turn, const std::string& text, size_t begin,
+JinjaChat::Answer JinjaChat::AnswerOf(Said* said, size_t turn, const std::string& text, size_t begin,
                                       size_t limit) const {
-  Json changed = said.messages;
-  const bool says = ChangeEnd(&changed[turn]);
-  const std::string other = says ? RenderText(changed, said.tools, /*prompt=*/false) : text;
+  Json& message = said->turns()[turn];
+  Json changed = message;
+  const bool says = ChangeEnd(&changed);
+  std::swap(message, changed);
+  const std::string other = says ? RenderText(said, /*prompt=*/false) : text;
+  std::swap(message, changed);
   const size_t words_end = text.size() - CommonEnd(text, other);
   if (!says || other == text || words_end < begin) {
     throw Error(
         ErrorCode::kBadInput, "turn " + std::to_string(turn),
         "is not what the template writes after its prompt, and no {% generation %} marks the answers");
   }
-  const auto calls = changed[turn].find("tool_calls");
-  const bool has_calls = calls != changed[turn].end() && calls->is_array() && !calls->empty();
+  const auto calls = changed.find("tool_calls");
+  const bool has_calls = calls != changed.end() && calls->is_array() && !calls->empty();
   return {begin, words_end, EndMarkBehind(text, words_end, limit, has_calls)};
 }
 
-std::vector<JinjaChat::Answer> JinjaChat::AnswersOf(const Said& said, bool last_only,
+std::vector<JinjaChat::Answer> JinjaChat::AnswersOf(Said* said, bool last_only,
                                                     const std::string& text) const {
   std::vector<size_t> turns, begins;
-  for (size_t turn = 0; turn < said.messages.size(); ++turn) {
-    if (!IsAnswer(said.messages[turn]) || (last_only && turn + 1 < said.messages.size())) continue;
+  const size_t count = said->turns().size();
+  for (size_t turn = 0; turn < count; ++turn) {
+    if (!IsAnswer(said->turns()[turn]) || (last_only && turn + 1 < count)) continue;
     turns.push_back(turn);
     begins.push_back(AnswerBegin(said, turn, text));
   }
@@ -306,18 +336,19 @@ std::optional<DocumentProblem> JinjaChat::Render(const ChatRecord& record, bool 
   if (auto problem = CheckWholeTurns(record, /*answered=*/true)) return problem;
   *chat = {};
   try {
-    const Said said = Prepare(record);
-    chat->text = RenderText(said.messages, said.tools, /*prompt=*/false, &chat->answers);
+    Said said = Prepare(record);
+    chat->text = RenderText(&said, /*prompt=*/false, &chat->answers);
     if (template_.has_generation()) {
       if (last_only && chat->answers.size() > 1)
         chat->answers.erase(chat->answers.begin(), chat->answers.end() - 1);
     } else {
-      for (const Answer& answer : AnswersOf(said, last_only, chat->text)) {
+      for (const Answer& answer : AnswersOf(&said, last_only, chat->text)) {
         chat->answers.push_back({answer.begin, answer.end});
       }
     }
     Finish(said, chat);
   } catch (const Error& error) {
+    if (IsStop(error)) throw;
     return ProblemOf(error);
   }
   std::erase_if(chat->answers, [](const jinja::Span& answer) { return answer.begin == answer.end; });
@@ -329,33 +360,35 @@ std::optional<DocumentProblem> JinjaChat::RenderPrompt(const ChatRecord& record,
   if (auto problem = CheckWholeTurns(record, /*answered=*/false)) return problem;
   *chat = {};
   try {
-    const Said said = Prepare(record);
-    chat->text = RenderText(said.messages, said.tools, /*prompt=*/true);
+    Said said = Prepare(record);
+    chat->text = RenderText(&said, /*prompt=*/true);
     Finish(said, chat);
   } catch (const Error& error) {
+    if (IsStop(error)) throw;
     return ProblemOf(error);
   }
   return std::nullopt;
 }
 
 void JinjaChat::TryOut() {
-  Said said;
-  said.messages = {{{"role", "user"}, {"content", "Which one?"}},
-                   {{"role", "assistant"}, {"content", "This"}}};
+  Said said(named_tokens_);
+  said.messages() = {{{"role", "user"}, {"content", "Which one?"}},
+                     {{"role", "assistant"}, {"content", "This"}}};
   std::string text;
   std::vector<jinja::Span> generations;
   try {
-    text = RenderText(said.messages, said.tools, /*prompt=*/false, &generations);
-    if (!template_.has_generation()) generations = {{AnswerBegin(said, 1, text), text.size()}};
+    text = RenderText(&said, /*prompt=*/false, &generations);
+    if (!template_.has_generation()) generations = {{AnswerBegin(&said, 1, text), text.size()}};
   } catch (const jinja::RaisedError&) {
     return;  // it wants other conversations
   } catch (const Error& error) {
+    if (IsStop(error)) throw;
     throw Error(ErrorCode::kUsage, "template " + name_,
                 "does not render a question and its answer: " + std::string(error.what()), "",
                 "see CHAT TEMPLATES in pretokenize(1)");
   }
   if (generations.empty()) return;
-  const Answer answer = AnswerOf(said, 1, text, generations[0].begin, generations[0].end);
+  const Answer answer = AnswerOf(&said, 1, text, generations[0].begin, generations[0].end);
   const size_t end = template_.has_generation() ? generations[0].end : answer.end;
   if (answer.words_end < end) answer_end_ = text.substr(answer.words_end, end - answer.words_end);
 }

@@ -8,8 +8,8 @@
 /// Where the words end is found by rendering the conversation once more with one letter added to them. A
 /// template whose prompts are not how its answers begin is refused: training and inference would differ.
 ///
-/// Costs 1 + 2n renderings of a conversation with n answers, one where {% generation %} marks them. Immutable
-/// and thread-safe.
+/// Costs 1 + 2n renderings of a conversation with n answers, one where {% generation %} marks them: what they
+/// take together has a limit of its own, kMostStepsOfConversation. Immutable and thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -35,6 +35,9 @@ struct RenderedChat {
   std::vector<uint64_t> cuts;
 };
 
+/// The steps (lib/jinja/machine.h) that all renderings of one conversation may take together: some seconds.
+inline constexpr uint64_t kMostStepsOfConversation = 100'000'000;
+
 class JinjaChat {
  public:
   /// \param tokenizer names BOS and EOS where the template's folder does not; outlives the object
@@ -43,6 +46,7 @@ class JinjaChat {
 
   /// \param last_only only the last answer is looked for
   /// \returns why the template does not render it, or nullopt
+  /// \throws Error{kInterrupted, kTerminated}
   std::optional<DocumentProblem> Render(const ChatRecord& record, bool last_only, RenderedChat* chat) const;
   /// Likewise up to where the assistant answers; without answers.
   std::optional<DocumentProblem> RenderPrompt(const ChatRecord& record, RenderedChat* chat) const;
@@ -56,12 +60,12 @@ class JinjaChat {
     size_t begin = 0, words_end = 0, end = 0;
   };
 
-  std::string RenderText(const nlohmann::ordered_json& messages, const nlohmann::ordered_json& tools,
-                         bool prompt, std::vector<jinja::Span>* generations = nullptr) const;
+  std::string RenderText(Said* said, bool prompt, std::vector<jinja::Span>* generations = nullptr) const;
   Said Prepare(const ChatRecord& record) const;
-  size_t AnswerBegin(const Said& said, size_t turn, const std::string& text) const;
-  Answer AnswerOf(const Said& said, size_t turn, const std::string& text, size_t begin, size_t limit) const;
-  std::vector<Answer> AnswersOf(const Said& said, bool last_only, const std::string& text) const;
+  /// These change the messages for a rendering, and put them back.
+  size_t AnswerBegin(Said* said, size_t turn, const std::string& text) const;
+  Answer AnswerOf(Said* said, size_t turn, const std::string& text, size_t begin, size_t limit) const;
+  std::vector<Answer> AnswersOf(Said* said, bool last_only, const std::string& text) const;
   size_t EndMarkBehind(const std::string& text, size_t words_end, size_t limit, bool calls) const;
   void Finish(const Said& said, RenderedChat* chat) const;
   void TryOut();

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <csignal>
 #include <fstream>
 #include <memory>
 #include <span>
@@ -13,6 +14,7 @@
 #include <vector>
 
 #include "lib/base/error.h"
+#include "lib/base/signals.h"
 #include "lib/documents/chat_encoder.h"
 #include "lib/documents/folder_template.h"
 #include "lib/tok/tokenizer.h"
@@ -176,6 +178,36 @@ TEST(WholeTurnsTest, ToolsThatAreNestedTooDeepMakeABadRecord) {
   const auto problem = reader.Read("{\"tools\": \"" + deep + "\", \"messages\": []}", &record);
   ASSERT_TRUE(problem);
   EXPECT_EQ(problem->reason, SkipReason::kBadTurns);
+}
+
+/// A conversation of so many questions and answers.
+std::string TalkOf(int answers) {
+  std::string turns;
+  for (int i = 0; i < answers; ++i) {
+    turns += std::string(i == 0 ? "" : ", ") +
+             R"({"role": "user", "content": "a"}, {"role": "assistant", "content": "b"})";
+  }
+  return "{\"messages\": [" + turns + "]}";
+}
+
+TEST_F(JinjaChatTest, WhatAllRenderingsOfAConversationTakeHasALimit) {
+  // Some three million steps a rendering.
+  const std::string costly =
+      "{% set t = 'ab' * 4000000 %}{% for i in range(24) %}{% set x = 'x' in t %}{% endfor %}";
+  EXPECT_TRUE(Shown((costly + kChatMl).c_str(), TalkOf(2)).ends_with("{b<|im_end|>}\n"));
+  EXPECT_THAT(Shown((costly + kChatMl).c_str(), TalkOf(20)),
+              testing::HasSubstr("takes more than the limit of 100000000 steps to find its answers in"));
+  EXPECT_TRUE(Shown((costly + kChatMl).c_str(), TalkOf(20), /*last_only=*/true).ends_with("{b<|im_end|>}\n"));
+}
+
+TEST_F(JinjaChatTest, ASignalEndsARenderingAndIsNoFaultOfTheConversation) {
+  const ChatEncoder encoder(JinjaOf(kChatMl), &tokenizer_);
+  EncodedChat chat;
+  std::vector<uint32_t> prompt;
+  SetStopSignalForTest(SIGTERM);
+  EXPECT_EQ(test::CodeOf([&] { encoder.Encode(RecordOf(TalkOf(2)), &chat); }), ErrorCode::kTerminated);
+  SetStopSignalForTest(0);
+  EXPECT_FALSE(encoder.Encode(RecordOf(TalkOf(2)), &chat));
 }
 
 // What _alias_reasoning_fields of transformers 5.23 made of each.
