@@ -40,7 +40,7 @@ Problem ReadString(element value, const std::string& where, std::string* text) {
 /// The first of `names` that the object has.
 const char* FirstMember(element object, std::initializer_list<const char*> names, element* found) {
   for (const char* name : names) {
-    if (object.at_key(name).get(*found) == simdjson::SUCCESS) return name;
+    if (FindMember(object, name, found)) return name;
   }
   return nullptr;
 }

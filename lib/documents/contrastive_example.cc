@@ -91,18 +91,17 @@ ContrastiveExampleReader::~ContrastiveExampleReader() = default;
 std::optional<DocumentProblem> ContrastiveExampleReader::Read(std::string_view line,
                                                               ContrastiveExample* example) {
   example->texts.clear();
-  element root, value;
+  element root, query, positives, negatives;
   if (auto problem = impl_->json.Parse(line, &root)) return problem;
   const std::string hint = "contrastive records have \"query\" and \"pos\", and \"neg\" if they like";
-  for (const char* key : {"query", "pos"}) {
-    if (root.at_key(key).get(value) == simdjson::SUCCESS) continue;
+  for (const auto& [key, into] : {std::pair{"query", &query}, std::pair{"pos", &positives}}) {
+    if (FindMember(root, key, into)) continue;
     return DocumentProblem{SkipReason::kMissingKey, std::string("no key \"") + key + "\"", {}, hint};
   }
-  if (auto problem = AppendText(root.at_key("query").value(), "\"query\"", TextRole::kQuery, example))
-    return problem;
-  if (auto problem = AppendTexts(root.at_key("pos").value(), TextRole::kPositive, example)) return problem;
-  if (root.at_key("neg").get(value) != simdjson::SUCCESS || value.is_null()) return std::nullopt;
-  return AppendTexts(value, TextRole::kNegative, example);
+  if (auto problem = AppendText(query, "\"query\"", TextRole::kQuery, example)) return problem;
+  if (auto problem = AppendTexts(positives, TextRole::kPositive, example)) return problem;
+  if (!FindMember(root, "neg", &negatives) || negatives.is_null()) return std::nullopt;
+  return AppendTexts(negatives, TextRole::kNegative, example);
 }
 
 }  // namespace trainwright

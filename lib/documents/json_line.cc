@@ -50,13 +50,24 @@ const char* NameOf(simdjson::dom::element_type type) {
   }
 }
 
+bool FindMember(simdjson::dom::element object, std::string_view name, simdjson::dom::element* found) {
+  simdjson::dom::object members;
+  if (object.get_object().get(members) != simdjson::SUCCESS) return false;
+  bool any = false;
+  for (auto member = members.begin(); member != members.end(); ++member) {
+    if (!member.key_equals(name)) continue;
+    *found = member.value();
+    any = true;
+  }
+  return any;
+}
+
 bool FindPath(simdjson::dom::element from, std::string_view path, simdjson::dom::element* found) {
   if (!from.is_object()) return false;
-  if (from.at_key(path).get(*found) == simdjson::SUCCESS) return true;
+  if (FindMember(from, path, found)) return true;
   for (size_t dot = path.find('.'); dot != std::string_view::npos; dot = path.find('.', dot + 1)) {
     simdjson::dom::element inner;
-    if (from.at_key(path.substr(0, dot)).get(inner) == simdjson::SUCCESS &&
-        FindPath(inner, path.substr(dot + 1), found)) {
+    if (FindMember(from, path.substr(0, dot), &inner) && FindPath(inner, path.substr(dot + 1), found)) {
       return true;
     }
   }

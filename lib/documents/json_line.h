@@ -15,8 +15,11 @@ namespace trainwright {
 /// "an array", "a number" and so on, for messages.
 const char* NameOf(simdjson::dom::element_type type);
 
+/// The member of this name: of several the last, as Python's json and nlohmann's take it.
+bool FindMember(simdjson::dom::element object, std::string_view name, simdjson::dom::element* found);
+
 /// The member at `path` ("text", or through objects like "message.content"); a member whose own name has the
-/// dots wins. Of members with the same name the first counts.
+/// dots wins.
 bool FindPath(simdjson::dom::element from, std::string_view path, simdjson::dom::element* found);
 
 /// Not thread-safe.

@@ -27,7 +27,7 @@ class JsonlText {
   explicit JsonlText(std::vector<std::string> keys, std::vector<std::string> instead = {});
   ~JsonlText();
   /// Joins the values of the keys with newlines into `text`. The whole line is checked to be JSON; of members
-  /// with the same name the first counts.
+  /// with the same name the last counts.
   /// \returns the problem, or nullopt
   std::optional<DocumentProblem> Read(std::string_view line, std::string* text);
 

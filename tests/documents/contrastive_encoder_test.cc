@@ -9,11 +9,22 @@
 #include <vector>
 
 #include "lib/documents/chat_template.h"
+#include "lib/documents/contrastive_example.h"
 #include "lib/tok/tokenizer.h"
 #include "tests/support/support.h"
 
 namespace trainwright {
 namespace {
+
+TEST(ContrastiveExampleReaderTest, OfMembersWithTheSameNameTheLastCounts) {
+  ContrastiveExampleReader reader;
+  ContrastiveExample example;
+  ASSERT_FALSE(reader.Read(
+      R"({"query": 1, "pos": ["a"], "neg": ["n"], "query": "q", "pos": ["b"], "neg": null})", &example));
+  ASSERT_EQ(example.texts.size(), 2u);
+  EXPECT_EQ(example.texts[0].text, "q");
+  EXPECT_EQ(example.texts[1].text, "b");
+}
 
 /// A tokenizer whose ids are Unicode characters' bytes added up, one id a character, and which remembers what
 /// it was given.

@@ -171,6 +171,21 @@ TEST_F(JinjaChatTest, ToolCallsAreAnswersAndToolsReachTheTemplate) {
             "sum\nuser: 1+2\nassistant: {<call>sum{\"a\": 1}</call></s>}\ntool: 3\nassistant: {3</s>}\n");
 }
 
+TEST(ChatRecordReaderTest, OfMembersWithTheSameNameTheLastCountsWhateverReadsThem) {
+  const std::string line =
+      R"({"messages": [], "messages": [{"role": "system", "role": "user", "content": "a", "content": "b"},)"
+      R"({"role": "assistant", "content": "c"}], "tools": "[1]", "tools": "[2]"})";
+  for (const bool whole_turns : {false, true}) {
+    ChatRecordReader reader({.prompt_key = "", .response_key = "", .whole_turns = whole_turns});
+    ChatRecord record;
+    ASSERT_FALSE(reader.Read(line, &record));
+    ASSERT_EQ(record.turns.size(), 2u);
+    EXPECT_EQ(record.turns[0].role, ChatRole::kUser);
+    EXPECT_EQ(record.turns[0].content, "b");
+    EXPECT_EQ(record.tools_json, whole_turns ? "[2]" : "");
+  }
+}
+
 TEST(WholeTurnsTest, ToolsThatAreNestedTooDeepMakeABadRecord) {
   ChatRecordReader reader({.prompt_key = "", .response_key = "", .whole_turns = true});
   ChatRecord record;

@@ -32,6 +32,11 @@ TEST(JsonlTextTest, FollowsPathsThroughObjects) {
   EXPECT_EQ(TextOf(R"({"a": {"b": "path"}, "a.b": "own name"})", {"a.b"}), "own name");
 }
 
+TEST(JsonlTextTest, OfMembersWithTheSameNameTheLastCounts) {
+  EXPECT_EQ(TextOf(R"({"text": 1, "text": "a", "x": "c", "te\u0078t": "b"})"), "b");
+  EXPECT_EQ(TextOf(R"({"a": {"b": "first"}, "a": {"b": "no", "b": "last"}})", {"a.b"}), "last");
+}
+
 TEST(JsonlTextTest, JoinsSeveralKeysInTheGivenOrder) {
   EXPECT_EQ(TextOf(R"({"answer": "A", "question": "Q"})", {"question", "answer"}), "Q\nA");
 }
