@@ -67,8 +67,8 @@ std::optional<PromptLine> PromptReader::Next() {
     line.text = prompt->get<std::string>();
   }
   if (const auto context = object.find("context"); context != object.end()) line.context = *context;
-  for (const auto& [name, value] : object.items()) {
-    if (name != "prompt") line.others[name] = value;
+  for (const auto& [name, value] : MembersAsWritten(text)) {
+    if (name != "prompt") line.others.emplace_back(name, value);
   }
   return line;
 }

@@ -5,6 +5,8 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "lib/documents/chat_record.h"
 #include "lib/documents/document_reader.h"
@@ -15,8 +17,9 @@ struct PromptLine {
   /// The text; of a conversation, what the user said last.
   std::string text;
   ChatRecord conversation;  ///< where conversations are read; ends with the user's turn
-  /// What the line has besides the prompt, "id" among it: for the lines of its samples.
-  nlohmann::ordered_json others = nlohmann::ordered_json::object();
+  /// What the line has besides the prompt, "id" among it, for the lines of its samples: names, and the JSON
+  /// of their values as it is written.
+  std::vector<std::pair<std::string, std::string>> others;
   nlohmann::ordered_json context;  ///< the line's "context": whoever takes contexts says what it is; or null
   std::string place;               ///< "line 3", for messages; empty for a prompt of the command line
 };

@@ -28,6 +28,7 @@
 #include "lib/eval/rank_generation.h"
 #include "lib/eval/rank_input.h"
 #include "lib/eval/sample_output.h"
+#include "lib/formats/json_text.h"
 #include "lib/io/byte_source.h"
 #include "lib/io/file_checksum.h"
 #include "lib/model/context_cache.h"
@@ -232,7 +233,7 @@ class Job {
     PromptLine line;
     line.conversation = session_->conversation();
     line.text = line.conversation.turns.back().content;
-    line.others["messages"] = session_->messages();
+    line.others = {{"messages", JsonTextOf(session_->messages())}};
     return line;
   }
 

@@ -6,6 +6,7 @@
 #include "lib/base/bytes.h"
 #include "lib/base/error.h"
 #include "lib/eval/text_stream.h"
+#include "lib/formats/json_text.h"
 
 namespace trainwright {
 namespace {
@@ -22,16 +23,18 @@ class JsonLines final : public SampleOutput {
                                    {"sample", generation.sample},
                                    {"finish", FinishReasonName(generation.finish)}};
     AddLogProbabilities(generation, &line);
-    for (const auto& [name, value] : prompt.others.items()) {
+    std::string text_of_line = JsonTextOf(line);
+    text_of_line.pop_back();  // its closing bracket
+    for (const auto& [name, value] : prompt.others) {
       if (line.contains(name)) {
         throw Error(ErrorCode::kBadInput, "prompt",
                     "has a member \"" + name + "\", which the sample's line has too", prompt.place,
                     "rename it");
       }
-      line[name] = value;
+      text_of_line += "," + JsonTextOf(name) + ":" + value;
     }
-    const std::string dumped = line.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
-    out_->Write(AsBytes(dumped));
+    text_of_line += "}\n";
+    out_->Write(AsBytes(text_of_line));
   }
 
  private:

@@ -5,11 +5,13 @@
 #include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 namespace trainwright {
 
 /// How deep JSON of others may be nested: what copies, compares or writes a parsed value calls itself at each
-/// level, and would leave the stack behind.
+/// level, and would run out of stack.
 inline constexpr size_t kMostJsonNesting = 1000;
 
 /// Whether lists and objects of a JSON text are nested deeper than that. Of what is no JSON, either.
@@ -24,6 +26,11 @@ nlohmann::json JsonOf(std::string_view text);
 /// The same, with members in their order.
 nlohmann::ordered_json OrderedJsonOf(std::string_view text);
 
+/// The members of a JSON object, each value as it is written: a number may be longer than any type. Of
+/// members with the same name the place is the first's and the value the last's.
+/// \param object is valid
+std::vector<std::pair<std::string, std::string_view>> MembersAsWritten(std::string_view object);
+
 /// Parses a whole text. Refuses duplicate keys, which JSON readers disagree about, and deep nesting.
 /// \param object for messages
 /// \throws Error{kBadInput} with the byte offset
@@ -33,6 +40,8 @@ nlohmann::json ParseJson(std::string_view text, const std::string& object);
 /// \throws Error{kInternal} on strings that are not UTF-8
 std::string CanonicalJson(const nlohmann::json& value);
 
+/// For people and scripts, in one line. A path may hold any bytes; those that are not UTF-8 become U+FFFD.
+std::string JsonTextOf(const nlohmann::ordered_json& value);
 /// For people and scripts: one line with its newline. A path may hold any bytes; those that are not UTF-8
 /// become U+FFFD.
 std::string JsonLineOf(const nlohmann::ordered_json& value);

@@ -5,6 +5,8 @@
 
 #include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "lib/base/error.h"
 #include "tests/support/support.h"
@@ -39,6 +41,19 @@ TEST(PromptReaderTest, ALineThatIsNestedTooDeepIsRefusedByItsNumber) {
                 testing::AllOf(testing::HasSubstr("line 2"), testing::HasSubstr("nested deeper than 1000")));
     EXPECT_EQ(ProblemOfSecond("{\"prompt\": \"Two\", \"note\": " + Nested(999) + "}", conversations), "");
   }
+}
+
+TEST(PromptReaderTest, OtherMembersAreAsTheyAreWritten) {
+  const test::TemporaryFolder folder;
+  test::WriteFile(
+      folder.path("prompts"),
+      R"({"id": 123456789012345678901234567890, "prompt": "One", "x": [1.50, 0.1000000000000000000001]})");
+  PromptReader reader(std::nullopt, folder.path("prompts"), /*conversations=*/false);
+  const std::optional<PromptLine> line = reader.Next();
+  ASSERT_TRUE(line);
+  EXPECT_EQ(line->others,
+            (std::vector<std::pair<std::string, std::string>>{{"id", "123456789012345678901234567890"},
+                                                              {"x", "[1.50, 0.1000000000000000000001]"}}));
 }
 
 }  // namespace

@@ -3,6 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
 
 #include "lib/base/error.h"
 #include "tests/support/support.h"
@@ -29,6 +32,16 @@ TEST(JsonTextTest, BracketsOfTextsAndThoseSideBySideDoNotNest) {
   std::string flat = "[";
   for (int i = 0; i < 3000; ++i) flat += i == 0 ? "[]" : ",{}";
   EXPECT_EQ(JsonOf(flat + "]").size(), 3000u);
+}
+
+TEST(JsonTextTest, MembersAreGivenAsTheyAreWritten) {
+  using Members = std::vector<std::pair<std::string, std::string_view>>;
+  EXPECT_EQ(
+      MembersAsWritten(
+          R"( {"a" : 123456789012345678901234567890, "b\u0022,:": "}\"]", "c":[ {"d": 1.50 }, "," ] ,
+      "a":1.0e0 , "e" :{} } )"),
+      (Members{{"a", "1.0e0"}, {"b\",:", "\"}\\\"]\""}, {"c", "[ {\"d\": 1.50 }, \",\" ]"}, {"e", "{}"}}));
+  EXPECT_EQ(MembersAsWritten(" {\t} "), Members());
 }
 
 }  // namespace
