@@ -167,7 +167,7 @@ TEST(TrainingMemoryTest, ProductsOnACpuLeavePartsOfTheLayersOperandsAndOfTheHead
     return TrainingMemory(test::Families(), request, EqualSamples(1, tokens)).products;
   };
   constexpr int64_t kFp32 = 4, kHead = 96 * 48;
-  const int64_t parts = cpu::HasMicroKernels(/*bf16=*/false) ? 7 : 3;
+  const int64_t parts = cpu::HasMicroKernels(/*bf16=*/false) ? 5 : 3;
   EXPECT_EQ(products(240), kFp32 * (parts * 240 * 80 + 3 * kHead));  // the input of the MLP's last matrix
   EXPECT_EQ(products(10), kFp32 * (parts * 48 * 80 + 3 * kHead));    // a matrix of the MLP
 }

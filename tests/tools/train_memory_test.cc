@@ -80,7 +80,7 @@ TEST_F(TrainMemoryTest, ThePartsOfTheMemorySumToTheMeasuredPeak) {
        {"--model tiny.json --batch 2 --out tiny", "--model wide.json --batch 16 --out wide"}) {
     const std::string name = run.substr(run.rfind(' ') + 1);
     const ProcessResult result =
-        Shell("train --steps 3 --seq 128 --async-save on --summary " + name + ".json " + run);
+        Shell("train --steps 3 --seq 128 --async-save on --summary " + name + "-summary.json " + run);
     ASSERT_EQ(result.exit_status, 0) << result.standard_error;
     EXPECT_THAT(result.standard_error, testing::HasSubstr("memory: "));
     const nlohmann::json memory = Metrics(name).back().at("memory_bytes");
@@ -93,7 +93,7 @@ TEST_F(TrainMemoryTest, ThePartsOfTheMemorySumToTheMeasuredPeak) {
     const auto peak = memory.at("peak").get<double>();
     EXPECT_NEAR(static_cast<double>(sum), peak, 0.1 * peak) << name << memory;
     EXPECT_LE(static_cast<double>(sum), peak) << name << memory;  // the heap is told within it
-    EXPECT_EQ(Json(name + ".json").at("memory_bytes"), memory);
+    EXPECT_EQ(Json(name + "-summary.json").at("memory_bytes"), memory);
   }
 }
 
