@@ -9,7 +9,7 @@ set(trainwright_tests_in_units bench documents eval io memory model probe report
 
 # Likewise hot, or with options of their own.
 set(trainwright_patterns_apart
-    "/nn/(cpu|update|scan)/|/nn/linear/(block_matmul|micro_kernel|thin_product|matmul|nf4[a-z_]*|int8[a-z_]*|quantized[a-z_]*)[.]cc|/nn/attention/(block_)?attention[.]cc|/nn/(fp8_|product_)?ops[.]cc|/nn/reduce[.]cc|/nn/loss/contrastive_")
+    "/nn/(cpu|update|scan)/|/nn/linear/(block_matmul|block_operands|block_tile|few_rows_product|micro_kernel|thin_product|matmul|nf4[a-z_]*|int8[a-z_]*|quantized[a-z_]*)[.]cc|/nn/attention/(block_)?attention[.]cc|/nn/(fp8_|product_)?ops[.]cc|/nn/reduce[.]cc|/nn/loss/contrastive_")
 
 # trainwright_gather_units(<variable> <name> <files>): puts units in the place of the sources that the variable names.
 function(trainwright_gather_units variable name files)

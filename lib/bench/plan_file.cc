@@ -97,7 +97,9 @@ PlanFile ReadPlanFile(const std::string& path) {
   const YAML::Node document = documents.empty() ? YAML::Node() : documents[0];
   const Fields fields(document, path,
                       {"stages", "base", "prepare", "levers", "metrics", "metric-file", "metric-skip"});
-  if (documents.size() > 1) fields.Refuse(documents[1], "holds a second document, after ---");
+  for (size_t i = 1; i < documents.size(); ++i) {
+    if (!documents[i].IsNull()) fields.Refuse(documents[i], "holds a second document, after ---");
+  }
   PlanFile plan;
   std::set<std::string> names;
   for (const YAML::Node& node : fields.List("stages")) {

@@ -55,17 +55,21 @@ bool VerifyCheckpointFiles(const std::string& folder, FileHashes* hashes) {
   if (!metadata.is_object() || !metadata.contains("files") || !metadata["files"].is_object()) {
     throw Error(ErrorCode::kBadInput, path, "lists no files");
   }
+  // A folder of a model alone may be edited by its user.
+  const std::string hint = metadata.value("schema", nlohmann::json()) == kModelSchema
+                               ? "of files that were changed on purpose, delete metadata.json"
+                               : "";
   for (const auto& [name, entry] : metadata["files"].items()) {
     const bool usable = IsCheckpointFileName(name) && entry.is_object() && entry.contains("sha256") &&
                         entry["sha256"].is_string();
     if (!usable) throw Error(ErrorCode::kBadInput, path, "the entry of file '" + name + "' is malformed");
     const std::string file_path = folder + "/" + name;
     if (!std::filesystem::exists(file_path)) {
-      throw Error(ErrorCode::kBadInput, file_path, "is missing, though metadata.json lists it");
+      throw Error(ErrorCode::kBadInput, file_path, "is missing, though metadata.json lists it", "", hint);
     }
     const MappedFile file(file_path);
     if (HashOf(file) != entry["sha256"].get<std::string>()) {
-      throw Error(ErrorCode::kBadInput, file_path, "does not match its sha256 in metadata.json");
+      throw Error(ErrorCode::kBadInput, file_path, "does not match its sha256 in metadata.json", "", hint);
     }
     if (hashes != nullptr) hashes->emplace(name, entry["sha256"].get<std::string>());
   }

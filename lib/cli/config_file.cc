@@ -102,8 +102,10 @@ std::vector<ConfigEntry> ParseConfig(const std::string& text, const std::string&
                                      const std::optional<std::set<std::string>>& only) {
   try {
     const std::vector<YAML::Node> documents = YAML::LoadAll(text);
-    if (documents.size() > 1) {
-      const YAML::Mark mark = documents[1].Mark();
+    const auto second = std::find_if(documents.begin() + (documents.empty() ? 0 : 1), documents.end(),
+                                     [](const YAML::Node& document) { return !document.IsNull(); });
+    if (second != documents.end()) {
+      const YAML::Mark mark = second->Mark();
       throw Error(ErrorCode::kUsage, path, "holds a second document, after ---",
                   mark.is_null() ? "" : AtLine(mark.line + 1), "make one document of both, without ---");
     }

@@ -60,15 +60,18 @@ void RefuseToReplaceNamed(const NamedFile& output, const std::vector<NamedFile>&
   if (IsStandardOutput(output.path) || !fs::is_regular_file(output.path, ignored)) return;
   for (const NamedFile& other : others) {
     if (!fs::equivalent(output.path, other.path, ignored)) continue;
-    throw Error(ErrorCode::kUsage, output.path,
-                "is an input, the file of " + other.option + ", which the output would replace", "",
-                "choose another -o");
+    throw Error(
+        ErrorCode::kUsage, output.path,
+        "is an input, the file of " + other.option + ", which the output would replace", "",
+        output.option == "--output" ? "choose another -o" : "choose another file for " + output.option);
   }
 }
 
 void RefuseSummaryOver(const std::string& summary, const std::vector<NamedFile>& files) {
   std::error_code ignored;
-  if (summary.empty() || IsStandardOutput(summary) || fs::is_other(fs::status(summary, ignored))) return;
+  if (summary.empty() || summary == "-" || OutputDescriptor(summary) ||
+      fs::is_other(fs::status(summary, ignored)))
+    return;
   if (IsBehindStandardOutput(summary)) throw Refused(summary, "is the file that standard output goes to");
   for (const NamedFile& file : files) {
     if (file.path.empty() || file.path == "-") continue;

@@ -35,8 +35,9 @@ struct RenderedChat {
   std::vector<uint64_t> cuts;
 };
 
-/// The steps (lib/jinja/machine.h) that all renderings of one conversation may take together: some seconds.
-inline constexpr uint64_t kMostStepsOfConversation = 100'000'000;
+/// The steps (lib/jinja/machine.h) that all renderings of one conversation may take together: some tens of
+/// seconds, more than hundreds of turns take of a published template.
+inline constexpr uint64_t kMostStepsOfConversation = 1'000'000'000;
 
 class JinjaChat {
  public:

@@ -42,7 +42,9 @@ int CloseCopyOf(int fd) {
 class SpecialFileSink final : public ByteSink {
  public:
   explicit SpecialFileSink(std::string path) : path_(std::move(path)) {
-    fd_ = open(path_.c_str(), O_WRONLY | O_CLOEXEC);
+    const auto descriptor = OutputDescriptor(path_);
+    // One that is opened anew would write from the beginning of its file.
+    fd_ = descriptor ? fcntl(*descriptor, F_DUPFD_CLOEXEC, 0) : open(path_.c_str(), O_WRONLY | O_CLOEXEC);
     if (fd_ < 0) throw SystemError(path_, "open", errno);
   }
   ~SpecialFileSink() override {
@@ -59,6 +61,13 @@ class SpecialFileSink final : public ByteSink {
   std::string path_;
   int fd_ = -1;
 };
+
+/// Whether a path is no file that another could replace.
+bool IsSpecial(const std::string& path) {
+  std::error_code ignored;
+  return OutputDescriptor(path).has_value() ||
+         std::filesystem::is_other(std::filesystem::status(path, ignored));
+}
 
 void RefuseTerminal(int fd, const std::string& name, bool refuse) {
   if (!refuse || isatty(fd) != 1) return;
@@ -203,13 +212,12 @@ std::unique_ptr<ByteSink> OpenSink(const std::string& path, bool binary, bool al
     RefuseTerminal(STDOUT_FILENO, "standard output", binary && !allow_terminal);
     return std::make_unique<StdoutSink>();
   }
-  const std::string file = FollowOutputLink(path);
-  std::error_code ignored;
-  if (std::filesystem::is_other(std::filesystem::status(path, ignored))) {
+  if (IsSpecial(path)) {
     auto sink = std::make_unique<SpecialFileSink>(path);
     RefuseTerminal(sink->fd(), path, binary && !allow_terminal);
     return sink;
   }
+  const std::string file = FollowOutputLink(path);
   if (IsFolderPath(path)) throw Error(ErrorCode::kUsage, path, "is a folder, and the output is one file");
   RemoveStaleTemporariesOf(file);
   return std::make_unique<AtomicFileSink>(file, permissions);
@@ -237,8 +245,7 @@ void WriteFileAtomically(const std::string& path, ByteSpan content) {
     StdoutSink().Write(content);
     return;
   }
-  std::error_code ignored;
-  if (std::filesystem::is_other(std::filesystem::status(path, ignored))) {
+  if (IsSpecial(path)) {
     SpecialFileSink sink(path);
     sink.Write(content);
     sink.Commit();

@@ -2,7 +2,9 @@
 
 #include <unistd.h>
 
+#include <charconv>
 #include <filesystem>
+#include <string_view>
 #include <system_error>
 
 #include "lib/base/error.h"
@@ -15,6 +17,20 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr int kMostLinks = 40;  // as the kernel
+
+/// Of a name that is one of a descriptor's, all links of it left out.
+std::optional<int> DescriptorNamed(const std::string& name) {
+  if (name == "/dev/stdout") return STDOUT_FILENO;
+  if (name == "/dev/stderr") return STDERR_FILENO;
+  for (const std::string_view folder : {"/dev/fd/", "/proc/self/fd/"}) {
+    if (!name.starts_with(folder)) continue;
+    int descriptor = 0;
+    const char *begin = name.data() + folder.size(), *end = name.data() + name.size();
+    const auto [stop, error] = std::from_chars(begin, end, descriptor);
+    if (error == std::errc() && stop == end && descriptor >= 0) return descriptor;
+  }
+  return std::nullopt;
+}
 
 }  // namespace
 
@@ -42,18 +58,20 @@ std::string FollowOutputLink(const std::string& path) {
   return path;
 }
 
-bool IsStandardOutput(const std::string& path) {
-  if (path == "-") return true;
+std::optional<int> OutputDescriptor(const std::string& path) {
   fs::path at = path;
   for (int links = 0; links <= kMostLinks; ++links) {
-    const fs::path plain = at.lexically_normal();
-    if (plain == "/dev/stdout" || plain == "/dev/fd/1" || plain == "/proc/self/fd/1") return true;
+    if (const auto descriptor = DescriptorNamed(at.lexically_normal())) return descriptor;
     std::error_code error;
     const fs::path target = fs::read_symlink(at, error);
-    if (error) return false;
+    if (error) return std::nullopt;
     at = at.parent_path() / target;
   }
-  return false;
+  return std::nullopt;
+}
+
+bool IsStandardOutput(const std::string& path) {
+  return path == "-" || OutputDescriptor(path) == STDOUT_FILENO;
 }
 
 }  // namespace trainwright

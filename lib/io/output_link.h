@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <sys/types.h>
 
+#include <optional>
 #include <string>
 
 namespace trainwright {
@@ -23,9 +24,12 @@ bool MayFollowLink(const struct stat& link, const struct stat& folder, uid_t use
 /// \throws Error{kIo} on a link that may not be followed
 std::string FollowOutputLink(const std::string& path);
 
-/// Whether an output of this name goes to standard output: "-", and what links lead to /dev/stdout,
-/// /dev/fd/1 or /proc/self/fd/1. They lead to the file that standard output was redirected to, which must not
-/// be replaced by another.
+/// The descriptor of this process that a name, or a link by that name, is: /dev/stdout, /dev/stderr, and what
+/// /dev/fd and /proc/self/fd have. They lead on to the file that the descriptor was redirected to, which must
+/// not be replaced by another.
+std::optional<int> OutputDescriptor(const std::string& path);
+
+/// Whether an output of this name goes to standard output: "-", and the names of its descriptor.
 bool IsStandardOutput(const std::string& path);
 
 }  // namespace trainwright

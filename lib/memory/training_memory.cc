@@ -65,7 +65,7 @@ int64_t LeftByQuantizing(const LanguageModel& shapes, const MemoryRequest& reque
 /// What products on a CPU leave in the allocator: they pack the right operand, which is a matrix of weights
 /// or, for the gradient of one, its input, in parts of 8 MB at most (lib/nn/linear/block_matmul.cc). Between
 /// aligned blocks of other sizes the heap was measured to grow, by shape and threads, to 3 to 8 parts of the
-/// layers' products (the middle of that is taken, in bf16 the upper end), and to three of the
+/// layers' products (in fp32 the middle of that is taken, in bf16 nearly its end), and to three of the
 /// head's, of which a pass has that many. Where at::mm computes them, to three of both.
 int64_t EstimateProducts(const LanguageModel& shapes, Precision precision, int64_t num_tokens) {
   const int64_t parts_of_packed = precision == Precision::kFp32 ? 5 : 7;

@@ -1,5 +1,6 @@
 #include "lib/run/instead_of_training.h"
 
+#include <algorithm>
 #include <set>
 #include <string>
 #include <utility>
@@ -49,7 +50,11 @@ void CheckInsteadOfTraining(const TrainSettings& settings, const std::vector<Opt
   if (asked == nullptr) return;
   for (const auto& [foretells, key] :
        {std::pair(settings.dry_run, "dry-run"), {settings.explain, "explain"}}) {
-    if (foretells) RefuseBeside(asked->key, key, "cannot both be given: what is foretold is a training run");
+    const bool here = std::any_of(options.begin(), options.end(), [&](const OptionValue& option) {
+      return option.key == key && option.origin == OptionOrigin::kCommandLine;
+    });
+    if (foretells && here)
+      RefuseBeside(asked->key, key, "cannot both be given: what is foretold is a training run");
   }
   RefuseUnused(*asked, options);
 }

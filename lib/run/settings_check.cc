@@ -100,7 +100,10 @@ void RequireSplitOfSeed(const TrainSettings& settings) {
 
 void CheckScheduleOptions(const TrainSettings& settings, const std::vector<OptionValue>& options) {
   // What a resumed run repeats is compared with its plan, and a file that a run wrote may have both.
-  if (settings.resume || settings.schedule != "constant" || settings.min_lr_ratio.value_or(0) == 0) return;
+  if (settings.resume || settings.schedule != "constant") return;
+  // With either of these nothing is asked of it that it does not do, or its own default is named.
+  const double ratio = settings.min_lr_ratio.value_or(0);
+  if (ratio == 0 || ratio == 1) return;
   const auto found = std::find_if(options.begin(), options.end(),
                                   [](const OptionValue& value) { return value.key == "min-lr-ratio"; });
   if (found != options.end() && found->origin != OptionOrigin::kCommandLine) return;

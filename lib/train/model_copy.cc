@@ -53,6 +53,26 @@ bool AllFinite(const std::vector<at::Tensor>& tensors) {
   });
 }
 
+/// Where a model is made that goes into an empty folder, which stays: it may be where another file system is
+/// mounted or a shell stands, and has permissions.
+std::string PlaceInside(const std::string& folder) {
+  return WithoutLastSlash(folder) + "/model";
+}
+
+/// metadata.json, which lists the others, comes last.
+void MoveFiles(const std::string& from, const std::string& to) {
+  std::vector<std::string> names;
+  for (const auto& entry : fs::directory_iterator(from)) names.push_back(entry.path().filename());
+  std::stable_partition(names.begin(), names.end(),
+                        [](const std::string& name) { return name != kCheckpointMetadataFile; });
+  for (const std::string& name : names) {
+    std::error_code error;
+    fs::rename(from + "/" + name, to + "/" + name, error);
+    if (error) throw SystemError(to + "/" + name, "rename", error.value());
+  }
+  SyncFolder(to);
+}
+
 }  // namespace
 
 void RequireNewFolder(const std::string& out, const std::string& flag) {
@@ -60,7 +80,10 @@ void RequireNewFolder(const std::string& out, const std::string& flag) {
     throw Error(ErrorCode::kUsage, flag, "needs a folder for the model that it makes", "",
                 "name it with --out");
   }
-  if (fs::exists(out) && !(fs::is_directory(out) && fs::is_empty(out))) {
+  if (fs::is_directory(out)) RemoveStaleTemporariesOf(PlaceInside(out));
+  std::error_code ignored;
+  const bool is_taken = fs::exists(fs::symlink_status(out, ignored));
+  if (is_taken && !(fs::is_directory(out) && fs::is_empty(out))) {
     throw Error(ErrorCode::kUsage, out, "exists already", "", "choose another folder with --out");
   }
 }
@@ -82,9 +105,8 @@ void WriteModelLike(const std::string& folder, const LanguageModel& model,
   std::error_code error;
   fs::create_directories(FolderOf(WithoutLastSlash(path)), error);
   if (error) throw SystemError(path, "create the folder", error.value(), "choose another place with --out");
-  // Of a link to an empty folder it is that which is replaced.
-  const bool exists = fs::exists(path);
-  AtomicFolder folder_of_model(exists ? fs::canonical(path).string() : path, /*replace=*/exists);
+  const bool exists = fs::is_directory(path);
+  AtomicFolder folder_of_model(exists ? PlaceInside(path) : path, /*replace=*/false);
   const std::string& out = folder_of_model.temporary();
   for (const char* name : kCompanions) {
     if (!fs::exists(folder + "/" + name)) continue;
@@ -110,8 +132,11 @@ void WriteModelLike(const std::string& folder, const LanguageModel& model,
                             {"version", TRAINWRIGHT_VERSION},
                             {"files", DescribeFiles(out)},
                             {"provenance", provenance}});
-  RequireNewFolder(path, "--out");  // it may have got files meanwhile
-  folder_of_model.Commit();
+  if (exists) {
+    MoveFiles(out, path);
+  } else {
+    folder_of_model.Commit();
+  }
 }
 
 }  // namespace trainwright

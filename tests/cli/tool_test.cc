@@ -206,8 +206,10 @@ TEST(ConfigTest, AMissingFileIsAnIoError) {
 }
 
 TEST(ConfigTest, OneDocumentMayBeginAndEndWithItsMarks) {
-  const char* command = "printf -- '---\\nsteps: 5\\n...\\n' > c; sample --config c";
-  EXPECT_EQ(Value(Sample(command).standard_output, "steps"), "5");
+  for (const std::string text : {"---\\nsteps: 5\\n...\\n", "---\\nsteps: 5\\n---\\n# no more\\n"}) {
+    const ProcessResult result = Sample("printf -- '" + text + "' > c; sample --config c");
+    EXPECT_EQ(Value(result.standard_output, "steps"), "5") << result.standard_error;
+  }
 }
 
 TEST(PrintConfigTest, ReadBackItGivesTheSameConfigurationAndTheSameRun) {
@@ -429,6 +431,18 @@ TEST(OutputTest, IsStandardOutputUnderAnyOfItsNames) {
                " >> log; echo $?; head -n 1 log; grep steps log; ls");
     EXPECT_EQ(result.standard_output, "0\nbefore\nsteps=3\nlink\nlog\n") << name;
   }
+}
+
+TEST(OutputTest, OfADescriptorGoesWhereItsOutputGoes) {
+  for (const char* name : {"/dev/fd/3", "/proc/self/fd/3", "link"}) {
+    const ProcessResult result =
+        Sample("ln -s /dev/fd/3 link; echo before > log; sample -q -n 3 -o " + std::string(name) +
+               " 3>> log; echo $?; head -n 1 log; grep steps log; ls");
+    EXPECT_EQ(result.standard_output, "0\nbefore\nsteps=3\nlink\nlog\n") << name << result.standard_error;
+  }
+  const ProcessResult result =
+      Sample("ln -s /dev/fd/2 link; sample -q --summary link 2> log > out; grep -c '\"schema\"' log; ls");
+  EXPECT_EQ(result.standard_output, "1\nlink\nlog\nout\n") << result.standard_error;
 }
 
 TEST(TerminalTest, BinaryIsRefusedUnlessForced) {

@@ -206,13 +206,13 @@ std::string TalkOf(int answers) {
 }
 
 TEST_F(JinjaChatTest, WhatAllRenderingsOfAConversationTakeHasALimit) {
-  // Some three million steps a rendering.
+  // Some nine million steps a rendering.
   const std::string costly =
-      "{% set t = 'ab' * 4000000 %}{% for i in range(24) %}{% set x = 'x' in t %}{% endfor %}";
+      "{% set t = 'ab' * 4000000 %}{% for i in range(75) %}{% set x = 'x' in t %}{% endfor %}";
   EXPECT_TRUE(Shown((costly + kChatMl).c_str(), TalkOf(2)).ends_with("{b<|im_end|>}\n"));
-  EXPECT_THAT(Shown((costly + kChatMl).c_str(), TalkOf(20)),
-              testing::HasSubstr("takes more than the limit of 100000000 steps to find its answers in"));
-  EXPECT_TRUE(Shown((costly + kChatMl).c_str(), TalkOf(20), /*last_only=*/true).ends_with("{b<|im_end|>}\n"));
+  EXPECT_THAT(Shown((costly + kChatMl).c_str(), TalkOf(60)),
+              testing::HasSubstr("takes more than the limit of 1000000000 steps to find its answers in"));
+  EXPECT_TRUE(Shown((costly + kChatMl).c_str(), TalkOf(60), /*last_only=*/true).ends_with("{b<|im_end|>}\n"));
 }
 
 TEST_F(JinjaChatTest, ASignalEndsARenderingAndIsNoFaultOfTheConversation) {

@@ -62,7 +62,8 @@ struct Operands {
   at::Tensor ByMicroKernels(const at::Tensor& out, bool accumulate = false) const {
     const int64_t rows = x.size(0), depth = x.size(1), columns = w.size(0);
     const int64_t more_rows = std::max(rows, cpu::kMostFewRows + 1),
-                  more_depth = std::max<int64_t>(depth, 66), more_columns = std::max<int64_t>(columns, 65);
+                  more_depth = std::max<int64_t>(depth + depth % 2, 66),
+                  more_columns = std::max<int64_t>(columns, 65);
     Operands padded = {.kind = kind,
                        .x = at::zeros({more_rows, more_depth}, x.options()),
                        .w = at::zeros({more_columns, more_depth}, w.options())};
@@ -81,6 +82,21 @@ struct Operands {
   at::Tensor Turned(at::Tensor out, bool accumulate = false) const {
     const at::Tensor turned = x.t().contiguous();
     EXPECT_TRUE(cpu::BlockMatmul(Product(turned, true, out, accumulate)));
+    return out;
+  }
+
+  /// As the gradient of a weight has them: both as [depth, ...], in rows of a wider matrix.
+  at::Tensor InColumns(at::Tensor out, bool accumulate = false) const {
+    const auto columns_of = [](const at::Tensor& matrix) {
+      const at::Tensor wide = at::zeros({matrix.size(1), matrix.size(0) + 6}, matrix.options());
+      const at::Tensor columns = wide.narrow(1, 2, matrix.size(0));
+      columns.copy_(matrix.t());
+      return columns;
+    };
+    const at::Tensor x_columns = columns_of(x), w_columns = columns_of(w);
+    cpu::BlockProduct product = Product(x_columns, true, out, accumulate);
+    product.b = {.data = w_columns.const_data_ptr(), .stride = w_columns.stride(0)};
+    EXPECT_TRUE(cpu::BlockMatmul(product));
     return out;
   }
 
@@ -123,12 +139,30 @@ TEST_P(BlockMatmulTest, ATransposedOperandHasTheBitsOfMicroKernels) {
 TEST_P(BlockMatmulTest, WritesNothingBesideTheResult) {
   const auto [shape, kind] = GetParam();
   const Operands operands = Operands::Random(shape, kind);
-  const at::Tensor all = at::full({shape.rows + 2, shape.columns + 5}, 7.0f);
-  const at::Tensor result = all.narrow(0, 1, shape.rows).narrow(1, 2, shape.columns);
-  operands.AsTheyLie(result);
-  operands.Turned(result);
-  result.fill_(7.0f);
-  EXPECT_TRUE(all.eq(7.0f).all().item<bool>());
+  for (const auto type : {at::kFloat, at::kBFloat16}) {
+    const at::Tensor all = at::full({shape.rows + 2, shape.columns + 5}, 7.0f, type);
+    const at::Tensor result = all.narrow(0, 1, shape.rows).narrow(1, 2, shape.columns);
+    operands.AsTheyLie(result);
+    operands.Turned(result);
+    result.fill_(7.0f);
+    EXPECT_TRUE(all.eq(7.0f).all().item<bool>());
+  }
+}
+
+// Their depth is a number of tokens.
+TEST(BlockMatmulTest, OperandsInColumnsOfAnyDepthHaveTheBitsOfMicroKernels) {
+  for (const Kind kind : {Kind::kFp32, Kind::kBf16, Kind::kWidened}) {
+    if (!cpu::HasMicroKernels(kind == Kind::kBf16)) GTEST_SKIP() << "no such instructions";
+    for (const int64_t depth : {65, 513, 1030}) {
+      const Operands operands = Operands::Random({151, depth, 70}, kind);
+      const at::Tensor out = RandomTensor({151, 70}, 3);
+      for (const bool accumulate : {false, true}) {
+        EXPECT_TRUE(
+            operands.InColumns(out.clone(), accumulate).equal(operands.ByMicroKernels(out, accumulate)))
+            << depth;
+      }
+    }
+  }
 }
 
 std::string CaseName(const testing::TestParamInfo<Case>& info) {

@@ -183,8 +183,10 @@ TEST(ScheduleOptionsTest, ALowestRateIsRefusedWhereTheScheduleStaysAtThePeak) {
   settings.resume = true;
   EXPECT_FALSE(CodeOf([&] { CheckScheduleOptions(settings, {}); }));
   settings.resume = false;
-  settings.min_lr_ratio = 0;
-  EXPECT_FALSE(CodeOf([&] { CheckScheduleOptions(settings, {}); }));
+  for (const double ratio : {0.0, 1.0}) {
+    settings.min_lr_ratio = ratio;
+    EXPECT_FALSE(CodeOf([&] { CheckScheduleOptions(settings, {}); }));
+  }
   settings.schedule = "linear";
   settings.min_lr_ratio = 0.5;
   EXPECT_FALSE(CodeOf([&] { CheckScheduleOptions(settings, {}); }));
@@ -195,10 +197,12 @@ TEST(InsteadOfTrainingTest, NothingOfItIsForetold) {
     TrainSettings settings;
     settings.dry_run = !explain;
     settings.explain = explain;
-    EXPECT_FALSE(CodeOf([&] { CheckInsteadOfTraining(settings, {}); }));
+    const std::string key = explain ? "explain" : "dry-run";
+    EXPECT_FALSE(CodeOf([&] { CheckInsteadOfTraining(settings, {Given(key)}); }));
     settings.average = {"a", "b"};
-    EXPECT_EQ(MessageOf([&] { CheckInsteadOfTraining(settings, {}); }),
-              std::string("--average, --") + (explain ? "explain" : "dry-run") +
+    EXPECT_FALSE(CodeOf([&] { CheckInsteadOfTraining(settings, {Given(key, OptionOrigin::kEnvironment)}); }));
+    EXPECT_EQ(MessageOf([&] { CheckInsteadOfTraining(settings, {Given(key)}); }),
+              "--average, --" + key +
                   ": cannot both be given: what is foretold is a training run | leave out one of them");
   }
 }

@@ -1,5 +1,5 @@
-/// GEMMs in cache-sized blocks around oneDNN's micro-kernels; lib/nn/linear/matmul.h says why and
-/// how exactly.
+/// GEMMs in cache-sized blocks around oneDNN's micro-kernels, or tiles of our own where those take operands
+/// without packing or transposing them (block_tile.h); lib/nn/linear/matmul.h says why and how exactly.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +23,7 @@ struct BlockProduct {
   int64_t out_stride = 0;
   bool out_bf16 = false;
   bool accumulate = false;  ///< out +=
-  bool widens = false;      ///< bf16 operands become fp32 when they are packed, and are multiplied so
+  bool widens = false;  ///< bf16 operands become fp32 when they are packed or taken, and are multiplied so
 };
 
 /// Multiplications of the smallest GEMM that gains by blocks.

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "lib/base/error.h"
 #include "lib/nn/cpu/kernels.h"
 
 namespace trainwright::cpu {
@@ -139,7 +140,8 @@ void LeftRows::PackRows(int64_t begin, int64_t rows) {
       CopyElements(product_, data + (begin + r) * product_.a.stride * SourceBytes(product_), product_.k,
                    packed + r * stride * size);
     }
-  } else {  // where there are no tiles: bf16 in pairs
+  } else {
+    TRAINWRIGHT_CHECK(layout_.bf16);  // there are tiles for all else
     BestKernels().transpose_pairs(reinterpret_cast<const uint16_t*>(data) + begin, product_.a.stride,
                                   product_.k, rows, reinterpret_cast<uint32_t*>(packed), stride / 2);
   }

@@ -1,4 +1,4 @@
-/// How operands of GEMMs in blocks lie for the micro-kernels, and a block of the result: what
+/// How operands of GEMMs in blocks lie for micro-kernels and tiles, and a block of the result: what
 /// block_matmul.cc and few_rows_product.cc share.
 #pragma once
 

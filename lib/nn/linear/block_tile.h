@@ -1,8 +1,9 @@
 /// A block of a GEMM's result by AVX-512, its sums in registers: elements of the left operand are broadcast,
 /// wherever they lie, and multiplied with rows of the packed right one.
 ///
-/// Numerics: those of oneDNN's micro-kernels (micro_kernel.h), bit for bit: kBlockDepth terms are summed one
-/// after the other, by fused operations from zero on, and then added to those before.
+/// Numerics: those of oneDNN's micro-kernels (micro_kernel.h), bit for bit but for the sign of a zero:
+/// kBlockDepth terms are summed one after the other, by fused operations from zero on, and then added to
+/// those before.
 #pragma once
 
 #include <cstdint>

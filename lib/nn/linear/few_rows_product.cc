@@ -87,6 +87,8 @@ class FewRows {
 
 bool MultiplyFewRows(const BlockProduct& product) {
   if (product.m > kMostFewRows || product.a.transposed || !product.b.transposed) return false;
+  // Of as few columns, the rows are taken where they lie, by as many threads (LeftForm::kInPlace).
+  if (product.n <= kPanelColumns) return false;
   if (!HasTiles(TermsInPlace(product))) return false;
   // Pairs are elements of 32 bits where they are transposed.
   if (product.bf16 && (product.k % 2 != 0 || (!product.widens && product.a.stride % 2 != 0))) return false;

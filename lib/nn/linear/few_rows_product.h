@@ -14,8 +14,8 @@ inline constexpr int64_t kMostFewRows = 512;
 
 /// out = a b, or out += a b, on the threads of at::parallel_for. Takes scratch memory for the packed rows.
 /// \param product of at most kPartDepth terms, which BlockMatmul takes
-/// \returns false, and does nothing, when it has more rows, an operand's other axis is contiguous, or the
-///     processor multiplies bf16 by other instructions (AMX)
+/// \returns false, and does nothing, when it has more rows or as few columns, an operand's other axis is
+///     contiguous, pairs of bf16 would be split, or the processor multiplies by other instructions (AMX)
 bool MultiplyFewRows(const BlockProduct& product);
 
 }  // namespace trainwright::cpu

@@ -2,9 +2,10 @@
 ///
 /// On a CPU with AVX-512 a GEMM is cut into blocks that stay in the cache and is computed by oneDNN's
 /// micro-kernels (brgemm), which LibTorch carries: its own at::mm uses MKL for fp32, which runs at 40 % of
-/// the speed on processors that are not Intel's, and has no bf16 GEMM that adds into fp32. Few rows times a
-/// transposed weight take it as it lies, with the same bits (few_rows_product.h). Up to kMostThinRows rows
-/// are summed weight by weight (thin_product.h), on every CPU. Otherwise, and for small GEMMs, at::mm.
+/// the speed on processors that are not Intel's, and has no bf16 GEMM that adds into fp32. Operands that are
+/// used but once or twice, or stored as their transpose, are taken by tiles of our own, with the same bits
+/// (block_tile.h, few_rows_product.h). Up to kMostThinRows rows times a transposed weight are summed weight
+/// by weight (thin_product.h), on every CPU. Otherwise, and for small GEMMs, at::mm.
 ///
 /// Numerics: fp32 sums over blocks of kBlockDepth terms, in order; bf16 inputs are multiplied exactly and
 /// summed in fp32 (by dot products of pairs, or where those are slower than fp32, one by one after they were

@@ -66,7 +66,9 @@ inline void TransposeElements(const Element* in, int64_t in_stride, int64_t rows
   }
   for (int64_t r = 0; r < rows; ++r) {
     for (int64_t c = r < whole_rows ? whole_columns : 0; c < columns; ++c) {
-      out[c * out_stride + r] = Wide(in[r * in_stride + c]);
+      Element element;  // a pair of bf16 may lie at any even address
+      memcpy(&element, in + r * in_stride + c, sizeof(element));
+      out[c * out_stride + r] = Wide(element);
     }
   }
 }

@@ -63,6 +63,12 @@ for out in part deep/part empty linked; do
   evaluate -q --checkpoint $out --data shards --threads 1 > out
 done
 test -L linked && test -e there/config.json
+# A folder that is there stays: it may be a mount point.
+mkdir -m 700 private && before=$(stat -c '%i %a' private)
+train -q --average run --average run/checkpoints/step-00000001 --out private
+test "$(stat -c '%i %a' private)" = "$before" && test -e private/metadata.json
+ln -s nowhere dangling
+fails 2 "choose another folder with --out" train -q --average run --average run --out dangling
 
 # It is done alone, and what it would leave out of account is refused.
 fails 2 "--merge, --average: cannot both be done" train -q --average run --average run --merge adapter --out bad
