@@ -2,6 +2,8 @@
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
+#include <string>
+#include <utility>
 
 #include "tests/support/tool_test.h"
 
@@ -48,12 +50,17 @@ TEST_F(PretokenizeToolTest, BadInputIsStatus3WithFileAndLineAndNoOutput) {
 }
 
 TEST_F(PretokenizeToolTest, AnOutputThatIsAnInputIsRefusedAndLeftAsItIs) {
-  for (const std::string command : {"pretokenize a.txt -o ./a.txt", "pretokenize b.txt a.txt -o link",
-                                    "pretokenize a.txt --holdout 0.5 --holdout-output a.txt -o out.tok"}) {
+  const std::pair<std::string, std::string> refused[] = {
+      {"pretokenize a.txt -o ./a.txt", "choose another -o"},
+      {"pretokenize b.txt a.txt -o link", "choose another -o"},
+      {"pretokenize a.txt --holdout 0.5 --holdout-output a.txt -o out.tok",
+       "choose another file for --holdout-output"}};
+  for (const auto& [command, hint] : refused) {
     const ProcessResult result = Shell("echo text > a.txt; echo more > b.txt; ln -sf a.txt link; " + command +
                                        "; status=$?; [ \"$(cat a.txt)\" = text ] && exit $status");
     EXPECT_EQ(result.exit_status, 2) << command << result.standard_error;
-    EXPECT_NE(result.standard_error.find("pretokenize: hint: choose another -o"), std::string::npos);
+    EXPECT_NE(result.standard_error.find("pretokenize: hint: " + hint + "\n"), std::string::npos)
+        << result.standard_error;
   }
 }
 
