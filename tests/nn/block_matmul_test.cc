@@ -111,29 +111,26 @@ class BlockMatmulTest : public testing::TestWithParam<Case> {
   void SetUp() override {
     if (!cpu::HasMicroKernels(std::get<1>(GetParam()) == Kind::kBf16)) GTEST_SKIP() << "no such instructions";
   }
+  /// Of a way to compute the product, into fp32 and bf16, in place of what is there and added to it.
+  static void ExpectTheBitsOfMicroKernels(at::Tensor (Operands::*compute)(at::Tensor, bool) const) {
+    const auto [shape, kind] = GetParam();
+    const Operands operands = Operands::Random(shape, kind);
+    for (const auto type : {at::kFloat, at::kBFloat16}) {
+      const at::Tensor out = RandomTensor({shape.rows, shape.columns}, 3).to(type);
+      for (const bool accumulate : {false, true}) {
+        const at::Tensor expected = operands.ByMicroKernels(out, accumulate);
+        EXPECT_TRUE((operands.*compute)(out.clone(), accumulate).equal(expected));
+      }
+    }
+  }
 };
 
 TEST_P(BlockMatmulTest, OperandsAsTheyLieHaveTheBitsOfMicroKernels) {
-  const auto [shape, kind] = GetParam();
-  const Operands operands = Operands::Random(shape, kind);
-  for (const auto type : {at::kFloat, at::kBFloat16}) {
-    const at::Tensor out = RandomTensor({shape.rows, shape.columns}, 3).to(type);
-    for (const bool accumulate : {false, true}) {
-      EXPECT_TRUE(
-          operands.AsTheyLie(out.clone(), accumulate).equal(operands.ByMicroKernels(out, accumulate)));
-    }
-  }
+  ExpectTheBitsOfMicroKernels(&Operands::AsTheyLie);
 }
 
 TEST_P(BlockMatmulTest, ATransposedOperandHasTheBitsOfMicroKernels) {
-  const auto [shape, kind] = GetParam();
-  const Operands operands = Operands::Random(shape, kind);
-  for (const auto type : {at::kFloat, at::kBFloat16}) {
-    const at::Tensor out = RandomTensor({shape.rows, shape.columns}, 3).to(type);
-    for (const bool accumulate : {false, true}) {
-      EXPECT_TRUE(operands.Turned(out.clone(), accumulate).equal(operands.ByMicroKernels(out, accumulate)));
-    }
-  }
+  ExpectTheBitsOfMicroKernels(&Operands::Turned);
 }
 
 TEST_P(BlockMatmulTest, WritesNothingBesideTheResult) {

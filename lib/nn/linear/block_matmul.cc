@@ -46,14 +46,9 @@ BlockProduct Terms(BlockProduct product, int64_t begin, int64_t k) {
 
 void MultiplyPart(const BlockProduct& product) {
   const BlockLayout layout(product);
-  const int64_t panels = (product.n + kPanelColumns - 1) / kPanelColumns;
-  const at::Tensor right = Scratch(panels * layout.panel_bytes());
-  auto* right_data = right.mutable_data_ptr<uint8_t>();
-  at::parallel_for(0, panels, 1, [&](int64_t begin, int64_t end) {
-    for (int64_t panel = begin; panel < end; ++panel) {
-      PackRight(product, layout, panel * kPanelColumns, right_data + panel * layout.panel_bytes());
-    }
-  });
+  const int64_t panels = layout.panels(product);
+  const at::Tensor right = PackPanels(product, layout);
+  const auto* right_data = right.const_data_ptr<uint8_t>();
   const int64_t row_tasks = (product.m + layout.task_rows - 1) / layout.task_rows;
   const int64_t groups = PanelGroups(row_tasks, panels);
   const Codec codec = product.out_bf16 ? Codec::kBf16 : Codec::kFp32;

@@ -1,5 +1,6 @@
 #include "lib/nn/linear/block_operands.h"
 
+#include <ATen/Parallel.h>
 #include <ATen/ops/empty.h>
 
 #include <algorithm>
@@ -32,6 +33,30 @@ void CopyTerms(const BlockProduct& product, const uint8_t* data, int64_t stride,
       __builtin_prefetch(from + kRowsAhead * stride_bytes + at);
     }
     CopyElements(product, from, columns, out + k * out_stride);
+  }
+}
+
+/// Columns of b from `begin` on.
+void PackPanel(const BlockProduct& product, const BlockLayout& layout, int64_t begin, uint8_t* packed) {
+  const int64_t columns = std::min(kPanelColumns, product.n - begin);
+  const int64_t units = layout.steps(product);
+  auto* out = reinterpret_cast<uint32_t*>(packed);
+  if (columns < kPanelColumns) std::memset(packed, 0, layout.panel_bytes());
+  std::memset(out + units * kPanelColumns, 0, layout.panel_bytes() - units * kPanelColumns * 4);
+  const Kernels& kernels = BestKernels();
+  if (product.b.transposed && product.bf16 && !layout.bf16) {
+    kernels.transpose_widened(static_cast<const uint16_t*>(product.b.data) + begin * product.b.stride,
+                              product.b.stride, columns, product.k, out, kPanelColumns);
+  } else if (product.b.transposed) {
+    const int64_t stride = layout.bf16 ? product.b.stride / 2 : product.b.stride;
+    kernels.transpose(static_cast<const uint32_t*>(product.b.data) + begin * stride, stride, columns, units,
+                      out, kPanelColumns);
+  } else if (layout.bf16) {
+    kernels.interleave_pairs(static_cast<const uint16_t*>(product.b.data) + begin, product.b.stride,
+                             product.k, columns, out, kPanelColumns);
+  } else {
+    CopyTerms(product, static_cast<const uint8_t*>(product.b.data) + begin * SourceBytes(product),
+              product.b.stride, columns, out, kPanelColumns);
   }
 }
 
@@ -69,27 +94,16 @@ at::Tensor Scratch(int64_t size_bytes) {
   return at::empty({size_bytes}, at::TensorOptions().dtype(at::kByte));
 }
 
-void PackRight(const BlockProduct& product, const BlockLayout& layout, int64_t begin, uint8_t* packed) {
-  const int64_t columns = std::min(kPanelColumns, product.n - begin);
-  const int64_t units = layout.steps(product);
-  auto* out = reinterpret_cast<uint32_t*>(packed);
-  if (columns < kPanelColumns) std::memset(packed, 0, layout.panel_bytes());
-  std::memset(out + units * kPanelColumns, 0, layout.panel_bytes() - units * kPanelColumns * 4);
-  const Kernels& kernels = BestKernels();
-  if (product.b.transposed && product.bf16 && !layout.bf16) {
-    kernels.transpose_widened(static_cast<const uint16_t*>(product.b.data) + begin * product.b.stride,
-                              product.b.stride, columns, product.k, out, kPanelColumns);
-  } else if (product.b.transposed) {
-    const int64_t stride = layout.bf16 ? product.b.stride / 2 : product.b.stride;
-    kernels.transpose(static_cast<const uint32_t*>(product.b.data) + begin * stride, stride, columns, units,
-                      out, kPanelColumns);
-  } else if (layout.bf16) {
-    kernels.interleave_pairs(static_cast<const uint16_t*>(product.b.data) + begin, product.b.stride,
-                             product.k, columns, out, kPanelColumns);
-  } else {
-    CopyTerms(product, static_cast<const uint8_t*>(product.b.data) + begin * SourceBytes(product),
-              product.b.stride, columns, out, kPanelColumns);
-  }
+at::Tensor PackPanels(const BlockProduct& product, const BlockLayout& layout) {
+  const int64_t panels = layout.panels(product);
+  const at::Tensor packed = Scratch(panels * layout.panel_bytes());
+  auto* data = packed.mutable_data_ptr<uint8_t>();
+  at::parallel_for(0, panels, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t panel = begin; panel < end; ++panel) {
+      PackPanel(product, layout, panel * kPanelColumns, data + panel * layout.panel_bytes());
+    }
+  });
+  return packed;
 }
 
 LeftRows::LeftRows(const BlockProduct& product, const BlockLayout& layout)

@@ -26,6 +26,9 @@ enum class LeftForm {
 struct BlockLayout {
   explicit BlockLayout(const BlockProduct& product);
   int64_t panel_bytes() const { return depth * kPanelColumns * element_bytes; }
+  int64_t panels(const BlockProduct& product) const {
+    return (product.n + kPanelColumns - 1) / kPanelColumns;
+  }
   /// Packed rows of 32-bit elements of the right operand, those of padding left out.
   int64_t steps(const BlockProduct& product) const { return bf16 ? (product.k + 1) / 2 : product.k; }
 
@@ -49,8 +52,9 @@ TileTerms TermsInPlace(const BlockProduct& product);
 /// Memory of a GEMM, which nothing has written.
 at::Tensor Scratch(int64_t size_bytes);
 
-/// Columns of b from `begin` on, as [depth][kPanelColumns], bf16 in pairs of rows; zeros around them.
-void PackRight(const BlockProduct& product, const BlockLayout& layout, int64_t begin, uint8_t* packed);
+/// The panels of b, one after the other, packed on the threads of at::parallel_for: each of kPanelColumns
+/// columns as [depth][kPanelColumns], bf16 in pairs of rows; zeros around them.
+at::Tensor PackPanels(const BlockProduct& product, const BlockLayout& layout);
 
 /// Rows of the left operand, packed where that pays, and blocks of their products.
 class LeftRows {

@@ -25,16 +25,7 @@ BlockProduct Transposed(const BlockProduct& product) {
 class FewRows {
  public:
   explicit FewRows(const BlockProduct& product)
-      : product_(Transposed(product)),
-        layout_(product_),
-        panels_((product_.n + kPanelColumns - 1) / kPanelColumns),
-        right_(Scratch(panels_ * layout_.panel_bytes())) {
-    at::parallel_for(0, panels_, 1, [&](int64_t begin, int64_t end) {
-      for (int64_t panel = begin; panel < end; ++panel) {
-        PackRight(product_, layout_, panel * kPanelColumns, Panel(panel));
-      }
-    });
-  }
+      : product_(Transposed(product)), layout_(product_), right_(PackPanels(product_, layout_)) {}
 
   void Multiply() const {
     const int64_t units = (product_.m + kUnitRows - 1) / kUnitRows;
@@ -50,19 +41,16 @@ class FewRows {
   /// Of a block, of which tiles of every width are a part, and the unit of a thread's work.
   static constexpr int64_t kRows = 48, kUnitRows = 16;
 
-  uint8_t* Panel(int64_t panel) const {
-    return right_.mutable_data_ptr<uint8_t>() + panel * layout_.panel_bytes();
-  }
-
   void MultiplyRows(int64_t row, int64_t rows) const {
     const int64_t row_bytes = product_.a.stride * SourceBytes(product_);
     alignas(64) float sums[kRows * kPanelColumns], turned[kPanelColumns * kRows];
-    for (int64_t panel = 0; panel < panels_; ++panel) {
+    const auto* panels = right_.const_data_ptr<uint8_t>();
+    for (int64_t panel = 0; panel < layout_.panels(product_); ++panel) {
       const int64_t column = panel * kPanelColumns, columns = std::min(kPanelColumns, product_.n - column);
       ComputeTiles({.terms = TermsInPlace(product_),
                     .left = static_cast<const uint8_t*>(product_.a.data) + row * row_bytes,
                     .left_stride_bytes = row_bytes,
-                    .right = reinterpret_cast<const float*>(Panel(panel)),
+                    .right = reinterpret_cast<const float*>(panels + panel * layout_.panel_bytes()),
                     .rows = rows,
                     .columns = columns,
                     .steps = product_.k * SourceBytes(product_) / 4,
@@ -79,7 +67,6 @@ class FewRows {
 
   BlockProduct product_;  ///< transposed
   BlockLayout layout_;
-  int64_t panels_;
   at::Tensor right_;
 };
 
