@@ -18,15 +18,31 @@ constexpr int64_t kFloats = TRAINWRIGHT_VECTOR_BYTES / sizeof(float);
   memcpy(values, &bits, sizeof(*values));
 }
 
-/// By halves.
-[[gnu::always_inline]] inline float SumOfLanes(const Floats& values) {
-  float lanes[kFloats];
-  memcpy(lanes, &values, sizeof(lanes));
-  for (int64_t half = kFloats / 2; half >= 1; half /= 2) {
-#pragma omp simd
-    for (int64_t i = 0; i < half; ++i) lanes[i] += lanes[half + i];
+template <int... kLane>
+struct LaneList {};
+template <int kCount, int... kLane>
+struct LaneListOf : LaneListOf<kCount - 1, kCount - 1, kLane...> {};
+template <int... kLane>
+struct LaneListOf<0, kLane...> {
+  using Type = LaneList<kLane...>;
+};
+
+/// Of groups of kGroup lanes, first those of a, then those of b: each one's upper half added to its lower.
+template <int kGroup, int... kLane>
+[[gnu::always_inline]] inline Floats AddHalves(const Floats& a, const Floats& b, LaneList<kLane...> /*lanes*/) {
+  constexpr int kHalf = kGroup / 2;
+  return __builtin_shufflevector(a, b, (kLane / kHalf * kGroup + kLane % kHalf)...) +
+         __builtin_shufflevector(a, b, (kLane / kHalf * kGroup + kLane % kHalf + kHalf)...);
+}
+
+/// sums[0] = the sums of the lanes of each of kFloats vectors, by halves.
+template <int kGroup = kFloats>
+[[gnu::always_inline]] inline void SumLanes(Floats* sums) {
+#pragma GCC unroll 16
+  for (int i = 0; i < kGroup / 2; ++i) {
+    sums[i] = AddHalves<kGroup>(sums[2 * i], sums[2 * i + 1], typename LaneListOf<kFloats>::Type{});
   }
-  return lanes[0];
+  if constexpr (kGroup > 2) SumLanes<kGroup / 2>(sums);
 }
 
 /// Asks for what is read soon: a head's keys, its values, then the next head's keys. The parts of a head are
@@ -53,25 +69,35 @@ struct CacheAhead {
   int64_t size, length;
 };
 
-/// scores[j] = query . keys[j], j < kKeys.
-template <int kKeys, typename C>
-[[gnu::always_inline]] inline void Scores(const float* query, const typename C::Element* keys, int64_t size,
-                                          float* scores) {
-  Floats sums[kKeys];
-  for (int j = 0; j < kKeys; ++j) sums[j] = Floats{};
+/// scores[j] = query . keys[first + j] for up to kFloats keys, all of them where kAll, else those that there
+/// are.
+template <bool kAll, typename C>
+[[gnu::always_inline]] inline void Scores(const float* query, const CacheAhead<typename C::Element>& cache,
+                                          int64_t first, float* scores) {
+  const int64_t size = cache.size, count = kAll ? kFloats : cache.length - first;
+  const auto* keys = cache.keys + first * size;
+  const auto place = [&](int64_t j) { return (kAll ? j : Smaller(j, count - 1)) * size; };
+  // Rows are asked for vector by vector of these ones: all at once would be more than can be on its way.
+  const int64_t rows_ahead = (kFloats * kFloats + size - 1) / size;
+  Floats sums[kFloats];
+#pragma GCC unroll 16
+  for (int64_t j = 0; j < kFloats; ++j) sums[j] = Floats{};
   int64_t k = 0;
-  for (; k + kFloats <= size; k += kFloats) {
+  for (int64_t ahead = first; k + kFloats <= size; k += kFloats, ahead += rows_ahead) {
+    cache.Fetch(ahead, rows_ahead);
     Floats q;
     LoadFloats(query + k, &q);
-    for (int j = 0; j < kKeys; ++j) {
+#pragma GCC unroll 16
+    for (int64_t j = 0; j < kFloats; ++j) {
       Floats key;
-      LoadFloats(keys + j * size + k, &key);
+      LoadFloats(keys + place(j) + k, &key);
       sums[j] += q * key;
     }
   }
-  for (int j = 0; j < kKeys; ++j) scores[j] = SumOfLanes(sums[j]);
+  SumLanes(sums);
+  memcpy(scores, &sums[0], static_cast<size_t>(count) * sizeof(float));
   for (; k < size; ++k) {
-    for (int j = 0; j < kKeys; ++j) scores[j] += query[k] * C::Load(keys[j * size + k]);
+    for (int64_t j = 0; j < count; ++j) scores[j] += query[k] * C::Load(keys[j * size + k]);
   }
 }
 
@@ -121,11 +147,8 @@ void AttentionDecode(Codec codec, const void* query_hk, const void* keys_gmk, co
       const int64_t next = Smaller(head + 1, end - 1) / heads_a_group * head_stride;
       const CacheAhead<Element> ahead{key, value, static_cast<const Element*>(keys_gmk) + next, size, length};
       int64_t j = 0;
-      for (; j + 4 <= length; j += 4) {
-        ahead.Fetch(j, 4);
-        Scores<4, C>(query, key + j * size, size, scores + j);
-      }
-      for (; j < length; ++j) Scores<1, C>(query, key + j * size, size, scores + j);
+      for (; j + kFloats <= length; j += kFloats) Scores<true, C>(query, ahead, j, scores + j);
+      if (j < length) Scores<false, C>(query, ahead, j, scores + j);
       float largest = -HUGE_VALF, total = 0;
 #pragma omp simd reduction(max : largest)
       for (int64_t i = 0; i < length; ++i) largest = Larger(largest, scores[i]);

@@ -79,10 +79,11 @@ struct Kernels {
   /// losses[row] = the cross-entropy logsumexp(logits) - logits[label], what smoothing adds to it, and the
   /// z-loss, in nats; with `gradients` the logits are overwritten by scale times the gradient of their sum.
   /// Without terms that is scale * (softmax - onehot), and the two other losses are 0. Of a row whose label
-  /// is negative losses and gradient are 0.
+  /// is negative losses and gradient are 0. Where elements are bf16, `scratch` has `vocabulary` floats with
+  /// `gradients`.
   void (*cross_entropy)(Codec, void* logits, const int64_t* labels, int64_t vocabulary,
-                        const LossTerms& terms, float scale, bool gradients, double* losses_n3, int64_t begin,
-                        int64_t end);
+                        const LossTerms& terms, float scale, bool gradients, double* losses_n3,
+                        float* scratch, int64_t begin, int64_t end);
   /// table_gradient[token[row]][columns] += d_x[row][columns] for every row in order, columns [begin, end).
   /// \param stream of d_x
   void (*embedding_backward)(Codec stream, const void* d_x, const int64_t* tokens, int64_t num_tokens,

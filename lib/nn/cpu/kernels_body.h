@@ -108,8 +108,10 @@ inline void WithStream(Codec codec, Codec stream, const Function& function) {
 /// loop with a call in it is not vectorised.
 /// \source Cephes expf (Moshier): the polynomial and the split of ln 2
 [[gnu::always_inline]] inline float Exp(float x) {
-  const float clamped = Smaller(Larger(x, -87.3f), 88.7f);
-  const float n = (clamped * 1.44269504088896341f + 12582912.0f) - 12582912.0f;
+  const float clamped = Smaller(x, 88.7f);
+  // The low bits of a float of this size are those of its whole part, n.
+  const float shifted = clamped * 1.44269504088896341f + 12582912.0f;
+  const float n = shifted - 12582912.0f;
   const float r = (clamped - n * 0.693359375f) - n * -2.12194440e-4f;
   float p = 1.9875691500e-4f;
   p = p * r + 1.3981999507e-3f;
@@ -118,12 +120,9 @@ inline void WithStream(Codec codec, Codec stream, const Function& function) {
   p = p * r + 1.6666665459e-1f;
   p = p * r + 5.0000001201e-1f;
   p = p * (r * r) + r + 1.0f;
-  // 2^n in two factors: n = 128 alone would overflow the exponent.
-  const int32_t whole = static_cast<int32_t>(n), half = whole >> 1;
-  const float low = BitsToFloat(static_cast<uint32_t>(half + 127) << 23);
-  const float high = BitsToFloat(static_cast<uint32_t>(whole - half + 127) << 23);
-  const float result = p * low * high;
-  return x < -87.3f ? 0.0f : x != x ? x : result;
+  // Times 2^n, by its exponent: from -87.3 to the clamp the result is a normal number.
+  const float result = BitsToFloat(FloatToBits(p) + (FloatToBits(shifted) << 23));
+  return x >= -87.3f ? result : Larger(x, 0.0f);  // of a NaN, itself
 }
 
 #include "lib/nn/linear/packing_body.h"
@@ -255,9 +254,42 @@ double Sum(const typename C::Element* x, int64_t size) {
   return total;
 }
 
+/// Where the exponentials of a row of logits are kept for its gradient: in its place, or where that is too
+/// narrow in `scratch`.
+inline float* KeptExponentials(float* row, float* /*scratch*/) {
+  return row;
+}
+inline float* KeptExponentials(uint16_t* /*row*/, float* scratch) {
+  return scratch;
+}
+
+/// The sum of e^(x[i] - largest), whose terms are kept where `kept` is not null: x itself, or apart from it.
+/// Blocks of sums keep the fp32 error of a long vocabulary small.
+template <typename C>
+double SumOfExponentials(const typename C::Element* x, int64_t size, float largest, float* kept) {
+  double total = 0;
+  for (int64_t block = 0; block < size; block += 4096) {
+    const int64_t block_end = Smaller(size, block + 4096);
+    float partial = 0;
+    if (kept == nullptr) {
+#pragma omp simd reduction(+ : partial)
+      for (int64_t i = block; i < block_end; ++i) partial += Exp(C::Load(x[i]) - largest);
+    } else {
+#pragma omp simd reduction(+ : partial)
+      for (int64_t i = block; i < block_end; ++i) {
+        const float exponential = Exp(C::Load(x[i]) - largest);
+        kept[i] = exponential;
+        partial += exponential;
+      }
+    }
+    total += partial;
+  }
+  return total;
+}
+
 void CrossEntropy(Codec codec, void* logits, const int64_t* labels, int64_t vocabulary,
-                  const LossTerms& terms, float scale, bool gradients, double* losses_n3, int64_t begin,
-                  int64_t end) {
+                  const LossTerms& terms, float scale, bool gradients, double* losses_n3, float* scratch,
+                  int64_t begin, int64_t end) {
   WithCodec(codec, [&]<typename C>() {
     for (int64_t row = begin; row < end; ++row) {
       auto* x = static_cast<typename C::Element*>(logits) + row * vocabulary;
@@ -270,22 +302,16 @@ void CrossEntropy(Codec codec, void* logits, const int64_t* labels, int64_t voca
 #pragma omp simd reduction(max : largest)
       for (int64_t i = 0; i < vocabulary; ++i) largest = Larger(largest, C::Load(x[i]));
       const float at_label = C::Load(x[labels[row]]);
-      // Blocks of sums keep the fp32 error of a long vocabulary small.
-      double total = 0;
-      for (int64_t block = 0; block < vocabulary; block += 4096) {
-        const int64_t block_end = Smaller(vocabulary, block + 4096);
-        float partial = 0;
-#pragma omp simd reduction(+ : partial)
-        for (int64_t i = block; i < block_end; ++i) partial += Exp(C::Load(x[i]) - largest);
-        total += partial;
-      }
+      const double sum_of_logits = terms.label_smoothing != 0 ? Sum<C>(x, vocabulary) : 0;
+      float* const kept = gradients ? KeptExponentials(x, scratch) : nullptr;
+      const double total = SumOfExponentials<C>(x, vocabulary, largest, kept);
       const double log_z = log(total) + static_cast<double>(largest), z_loss = terms.z_loss;
       double* losses = losses_n3 + 3 * row;
       losses[0] = log_z - static_cast<double>(at_label);
       losses[1] = 0;
       losses[2] = z_loss * log_z * log_z;
       if (terms.label_smoothing != 0) {
-        const double mean = Sum<C>(x, vocabulary) / static_cast<double>(vocabulary);
+        const double mean = sum_of_logits / static_cast<double>(vocabulary);
         losses[1] = static_cast<double>(terms.label_smoothing) * (static_cast<double>(at_label) - mean);
       }
       if (!gradients) continue;
@@ -294,12 +320,9 @@ void CrossEntropy(Codec codec, void* logits, const int64_t* labels, int64_t voca
       const float factor = scale * static_cast<float>(1.0 + 2.0 * z_loss * log_z) / static_cast<float>(total);
       const float shared = scale * terms.label_smoothing / static_cast<float>(vocabulary);
       const float of_label = scale * (1.0f - terms.label_smoothing) + shared;
+      const float at_label_gradient = kept[labels[row]] * factor - of_label;
 #pragma omp simd
-      for (int64_t i = 0; i < vocabulary; ++i) {
-        const float probability = Exp(C::Load(x[i]) - largest) * factor;
-        x[i] = C::Store(probability - shared);
-      }
-      const float at_label_gradient = Exp(at_label - largest) * factor - of_label;
+      for (int64_t i = 0; i < vocabulary; ++i) x[i] = C::Store(kept[i] * factor - shared);
       x[labels[row]] = C::Store(at_label_gradient);
     }
   });
