@@ -6,6 +6,9 @@
 /// side nothing reaches across, and what is left of them and right of them is encoded by itself. (Ties
 /// between merges of one score are broken leftmost, which the parts agree on.)
 ///
+/// Which characters these are is looked up by a hash: of some pairs that no piece holds it is not known, and
+/// nothing is cut between them.
+///
 /// Without byte fallback, a run of unknown characters becomes one <unk>: nothing is cut between two of those,
 /// unless whoever cuts sees to that.
 /// Immutable after construction and thread-safe.
@@ -35,7 +38,8 @@ class CharacterCuts {
 
   bool MayCut(uint32_t left, uint32_t right) const {
     if ((left | right) < 0x80) return ascii_[right << 8 | left] != 0;
-    return MayCutFolded(Fold(left), Fold(right));
+    left = Fold(left), right = Fold(right);
+    return !MayBePair(PairOf(left, right)) && !AreUnknown(left, right);
   }
 
   /// How many bytes AsciiCuts reads.
@@ -49,16 +53,23 @@ class CharacterCuts {
 
  private:
   void Read(const std::vector<std::string_view>& pieces, bool cuts_before_spaces);
-  enum Kind : uint8_t { kHasRight = 1, kHasLeft = 2, kKnown = 4 };
-  bool MayCutFolded(uint32_t left, uint32_t right) const;
-  void AddBigram(uint32_t left, uint32_t right);
-  bool IsBigram(uint32_t left, uint32_t right) const;
+  void FillPairs(const std::vector<uint64_t>& pairs);
+  bool IsKnown(uint32_t code_point) const { return known_[code_point] != 0; }
+  bool AreUnknown(uint32_t left, uint32_t right) const {
+    return unknown_characters_join_ && !IsKnown(left) && !IsKnown(right);
+  }
+  static uint64_t PairOf(uint32_t left, uint32_t right) { return uint64_t{left} << 32 | right; }
+  size_t PlaceOf(uint64_t pair) const { return (pair ^ pair >> 25) * 0x9E3779B97F4A7C15u >> shift_; }
+  bool MayBePair(uint64_t pair) const {
+    const size_t place = PlaceOf(pair);
+    return (pairs_[place / 64] >> (place % 64) & 1) != 0;
+  }
 
   uint32_t space_;
   bool unknown_characters_join_;
-  std::vector<uint8_t> kinds_;     // of every code point
-  std::vector<uint64_t> bigrams_;  // hash table of left << 32 | right; 0 is empty
-  size_t bigram_count_ = 0;
+  std::vector<uint8_t> known_;   // of every code point, where unknown ones join
+  std::vector<uint64_t> pairs_;  // a bit at the place of each pair that a piece holds
+  int shift_ = 0;
   std::vector<uint8_t> ascii_;  // whether to cut, by right << 8 | left
 };
 
