@@ -1,6 +1,7 @@
 #include "lib/bench/bench_job.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <memory>
 
@@ -17,12 +18,23 @@ namespace {
 constexpr char kSchema[] = "trainwright.bench/1";
 
 /// The deciding metric first, then what every run has, then what the command reports.
+constexpr std::array<const char*, 4> kOwnMetrics = {"wall_s", "cpu_s", "max_memory_bytes", "written_bytes"};
+
+/// Before anything is measured.
+void RequireMetric(const std::string& by, const MetricSource& source) {
+  const bool known = std::find(kOwnMetrics.begin(), kOwnMetrics.end(), by) != kOwnMetrics.end() ||
+                     std::find(source.names.begin(), source.names.end(), by) != source.names.end();
+  if (known) return;
+  throw Error(ErrorCode::kBadInput, "--by", "'" + by + "' is not one of the metrics", "",
+              "wall_s, cpu_s, max_memory_bytes, written_bytes, or a field that --metric names");
+}
+
 std::vector<std::string> MetricsOf(const BenchSettings& settings, const MetricSource& source) {
   std::vector<std::string> metrics = {settings.by};
   const auto add = [&](const std::string& metric) {
     if (std::find(metrics.begin(), metrics.end(), metric) == metrics.end()) metrics.push_back(metric);
   };
-  for (const char* metric : {"wall_s", "cpu_s", "max_memory_bytes", "written_bytes"}) add(metric);
+  for (const char* metric : kOwnMetrics) add(metric);
   for (const std::string& metric : source.names) add(metric);
   return metrics;
 }
@@ -154,6 +166,7 @@ BenchResult RunBench(const BenchSettings& settings) {
     result.rows.back().name = name;
   };
   if (settings.stages_file.empty()) {
+    RequireMetric(settings.by, options.metrics);
     const std::vector<Variant> variants = {{"before", settings.before, settings.prepare},
                                            {"after", settings.after, settings.prepare}};
     result.measurements.push_back(MeasureClosely(settings, variants, options, "measuring"));
@@ -161,6 +174,7 @@ BenchResult RunBench(const BenchSettings& settings) {
   } else {
     const PlanFile plan = ReadPlanFile(settings.stages_file);
     if (!plan.metrics.names.empty()) options.metrics = plan.metrics;
+    RequireMetric(settings.by, options.metrics);
     if (plan.base.empty() == settings.ablation.has_value()) {
       throw Error(ErrorCode::kUsage, settings.stages_file,
                   plan.base.empty() ? "has stages and no levers to ablate" : "has levers and no stages", "",

@@ -126,7 +126,7 @@ at::Tensor TextEncoder::EncodeOwn(std::span<const EncodedText> texts, const std:
   }
   if (!vectors.isfinite().all().item<bool>()) {
     throw Error(ErrorCode::kNonFinite, "vectors", "are not finite", "",
-                "the weights may have overflowed; try --mixed-precision no");
+                "a weight is not finite, or values overflow: with bf16 or fp16 try --mixed-precision no");
   }
   return vectors;
 }

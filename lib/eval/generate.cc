@@ -344,7 +344,7 @@ void Generator::Advance(Slot* slot, Choice&& choice) {
   if (choice.log_probabilities)
     slot->sample.log_probabilities.push_back(*std::move(choice.log_probabilities));
   if (options_.watch) options_.watch(choice.token);
-  if (stop_ && stop_(ids)) return End(slot, FinishReason::kStop);
+  if (stop_ && stop_(slot->prompt->ids, ids)) return End(slot, FinishReason::kStop);
   if (slot->prompt->length() + std::ssize(ids) > context_) {
     return End(slot, FinishReason::kContext);
   }

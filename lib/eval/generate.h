@@ -85,8 +85,8 @@ struct GenerationCounts {
 using NextPrompt = std::function<bool(TokenizedPrompt*)>;
 /// Takes a sample. They come in order: all of the first prompt, then all of the second.
 using TakeGeneration = std::function<void(Generation&&)>;
-/// Whether the ids generated so far end here: called after each.
-using StopCheck = std::function<bool(const std::vector<uint32_t>& ids)>;
+/// Whether the ids generated so far after a prompt end here: called after each.
+using StopCheck = std::function<bool(std::span<const int64_t> prompt, const std::vector<uint32_t>& ids)>;
 
 /// Holds prompts and finished samples in memory only as far as the order of the output makes it.
 /// \param stop may be empty

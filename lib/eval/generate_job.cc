@@ -7,6 +7,7 @@
 #include <deque>
 #include <memory>
 #include <optional>
+#include <span>
 #include <utility>
 
 #include "lib/base/elapsed.h"
@@ -22,6 +23,7 @@
 #include "lib/documents/recorded_template.h"
 #include "lib/eval/chat_session.h"
 #include "lib/eval/context_keeper.h"
+#include "lib/eval/end_ids.h"
 #include "lib/eval/generate.h"
 #include "lib/eval/identity.h"
 #include "lib/eval/prompt_state.h"
@@ -103,6 +105,9 @@ std::optional<ChatTemplate> TemplateOf(const GenerateSettings& settings) {
   return settings.adapter.empty() ? FindFolderTemplate(folder) : FindAdapterTemplate(folder, base);
 }
 
+/// What a piece's text can depend on before it.
+constexpr size_t kIdsBefore = 8;
+
 class Job {
  public:
   Job(const ModelFamilies& families, const GenerateSettings& settings, const ProcessSetup& process,
@@ -146,7 +151,9 @@ class Job {
 
   nlohmann::ordered_json Run() {
     if (world_->size() > 1) {
-      RequireEqual(world_, FactsOfJob(checkpoint_, settings_, precision_, state_->identity()));
+      Facts facts = FactsOfJob(checkpoint_, settings_, precision_, state_->identity());
+      facts["ids that end a sample"] = nlohmann::json(Ends()).dump();
+      RequireEqual(world_, facts);
     }
     GenerationOptions options{
         .sampling = settings_.sampling,
@@ -161,12 +168,14 @@ class Job {
     options.log_probabilities = settings_.log_probabilities;
     if (output_->watches()) options.watch = [this](uint32_t id) { output_->See(id); };
     state_->AskFor(&options);
-    if (identity().eos_id != kNoId) options.ends.push_back(identity().eos_id);
-    // An end of several tokens is recognised by its text, as a stop.
-    if (chat_ && chat_->answer_end().size() == 1) options.ends.push_back(chat_->answer_end()[0]);
+    options.ends = Ends();
     const auto start = std::chrono::steady_clock::now();
     StopCheck stop;
-    if (longest_stop_ > 0) stop = [this](const std::vector<uint32_t>& ids) { return EndsWithStop(ids); };
+    if (longest_stop_ > 0) {
+      stop = [this](std::span<const int64_t> prompt, const std::vector<uint32_t>& ids) {
+        return EndsWithStop(prompt, ids);
+      };
+    }
     const GenerationCounts counts = GenerateOnRanks(
         world_, settings_.prompt ? RankDivision::kSamples : RankDivision::kPrompts, checkpoint_.model.get(),
         options, [this](TokenizedPrompt* prompt) { return Next(prompt); }, stop,
@@ -183,6 +192,7 @@ class Job {
                                       {"generation_time_s", time_s},
                                       {"tokens_per_s", static_cast<double>(counts.tokens) / time_s},
                                       {"quant", settings_.quant},
+                                      {"end_ids", options.ends},
                                       {"checkpoint", checkpoint_.named},
                                       {"model", checkpoint_.model_identity},
                                       {"adapter", checkpoint_.adapter_identity},
@@ -211,6 +221,17 @@ class Job {
     PromptLine line;
     std::vector<uint32_t> ids;
   };
+
+  /// The ids that end a sample, once each.
+  std::vector<uint32_t> Ends() const {
+    std::vector<uint32_t> ends = EndIdsOf(checkpoint_.folder);
+    if (identity().eos_id != kNoId) ends.push_back(identity().eos_id);
+    // An end of several tokens is recognised by its text, as a stop.
+    if (chat_ && chat_->answer_end().size() == 1) ends.push_back(chat_->answer_end()[0]);
+    std::sort(ends.begin(), ends.end());
+    ends.erase(std::unique(ends.begin(), ends.end()), ends.end());
+    return ends;
+  }
 
   void Tell(const std::string& message) const {
     if (world_->is_writer()) LogInfo(message);
@@ -291,24 +312,33 @@ class Job {
   }
 
   /// Whether the text of the last ids holds a stop. One that was complete before has ended the sample then.
-  bool EndsWithStop(const std::vector<uint32_t>& ids) const {
-    // A token mostly gives a byte or more; the first may give less at a beginning than elsewhere.
-    const size_t tail = std::min(ids.size(), longest_stop_ + 8);
-    const std::string text = checkpoint_.tokenizer->Decode(std::span(ids).last(tail));
+  bool EndsWithStop(std::span<const int64_t> prompt, const std::vector<uint32_t>& ids) const {
+    // A token mostly gives a byte or more.
+    const size_t tail = std::min(ids.size(), longest_stop_ + kIdsBefore);
+    const size_t before = std::min(ids.size() - tail, kIdsBefore);
+    const size_t of_prompt = std::min(prompt.size(), kIdsBefore - before);
+    std::vector<uint32_t> some(prompt.end() - static_cast<ptrdiff_t>(of_prompt), prompt.end());
+    some.insert(some.end(), ids.end() - static_cast<ptrdiff_t>(tail + before), ids.end());
+    const std::string text = TextBehind(some, of_prompt + before);
     return std::any_of(settings_.stops.begin(), settings_.stops.end(),
                        [&](const std::string& stop) { return text.find(stop) != std::string::npos; });
   }
 
-  /// What the ids add to the prompt's text: the text of a piece can depend on what is before it
-  /// (SentencePiece drops the first space). Without the stop that ended it.
-  std::string TextOf(const std::vector<uint32_t>& prompt, const Generation& generation) const {
+  /// What the ids from `first` on add to the text of those before them: the text of a piece can depend on
+  /// what is before it (SentencePiece drops the first space).
+  std::string TextBehind(const std::vector<uint32_t>& ids, size_t first) const {
     const Tokenizer& tokenizer = *checkpoint_.tokenizer;
-    std::vector<uint32_t> ids = prompt;
-    const std::string before = tokenizer.Decode(ids);
-    ids.insert(ids.end(), generation.ids.begin(), generation.ids.end());
+    const std::string before = tokenizer.Decode(std::span(ids).first(first));
     const std::string whole = tokenizer.Decode(ids);
-    std::string text =
-        whole.starts_with(before) ? whole.substr(before.size()) : tokenizer.Decode(generation.ids);
+    return whole.starts_with(before) ? whole.substr(before.size())
+                                     : tokenizer.Decode(std::span(ids).subspan(first));
+  }
+
+  /// What the ids add to the prompt's text, without the stop that ended it.
+  std::string TextOf(const std::vector<uint32_t>& prompt, const Generation& generation) const {
+    std::vector<uint32_t> ids = prompt;
+    ids.insert(ids.end(), generation.ids.begin(), generation.ids.end());
+    std::string text = TextBehind(ids, prompt.size());
     if (generation.finish == FinishReason::kStop) {
       size_t end = text.size();
       for (const std::string& stop : settings_.stops) end = std::min(end, text.find(stop));

@@ -125,8 +125,9 @@ void CheckSampling(const SamplingOptions& options) {
   require(options.top_k >= 0, "--top-k", "must be 0 (all tokens) or more");
   require(options.top_p > 0 && options.top_p <= 1, "--top-p", "must be more than 0 and at most 1");
   require(options.min_p >= 0 && options.min_p <= 1, "--min-p", "must be from 0 (all tokens) to 1");
-  require(options.repetition_penalty > 0 && std::isfinite(options.repetition_penalty), "--repetition-penalty",
-          "must be more than 0; 1 is none");
+  // Logits are divided or multiplied by it as floats, and must stay finite.
+  require(options.repetition_penalty >= 1e-30 && options.repetition_penalty <= 1e30, "--repetition-penalty",
+          "must be from 1e-30 to 1e30; 1 is none");
 }
 
 std::vector<uint32_t> LargestFirst(const float* logits, int64_t vocabulary, int64_t count) {

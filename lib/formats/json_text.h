@@ -31,9 +31,10 @@ nlohmann::ordered_json OrderedJsonOf(std::string_view text);
 /// \param object is valid
 std::vector<std::pair<std::string, std::string_view>> MembersAsWritten(std::string_view object);
 
-/// Parses a whole text. Refuses duplicate keys, which JSON readers disagree about, and deep nesting.
+/// Parses a whole text, in time linear in its size. Refuses duplicate keys, which JSON readers disagree
+/// about, and deep nesting.
 /// \param object for messages
-/// \throws Error{kBadInput} with the byte offset
+/// \throws Error: kBadInput with the byte offset; as ThrowIfStopped does
 nlohmann::json ParseJson(std::string_view text, const std::string& object);
 
 /// Sorted keys, no spaces: one value, one text.

@@ -192,6 +192,9 @@ class WeightsLoader {
         throw Error(error.code(), error.object(), error.problem(), error.place(), kFetchHint);
       }
     }
+    for (const Copy& copy : copies_) {
+      if (loaded_[copy.parameter].empty()) AssignCopy(copy);
+    }
     for (size_t i = 0; i < loaded_.size(); ++i) {
       if (loaded_[i].empty() && IsOfModelFiles(parameters_.all()[i])) {
         throw Error(ErrorCode::kBadInput, folder, "the weights lack a tensor that config.json asks for",
@@ -262,6 +265,18 @@ class WeightsLoader {
     }
     parameters_.Assign(index, AsInModel(parameter, stored));
     loaded_[index] = path;
+  }
+
+  /// A shared tensor may be stored under its second name alone.
+  void AssignCopy(const Copy& copy) {
+    const WeightFile mapped(copy.path);
+    const SafetensorsHeader header = ParseSafetensors(mapped.bytes(), mapped.path());
+    const SafetensorsEntry& entry = *header.Find(copy.tensor);
+    const Parameter& parameter = parameters_.all()[copy.parameter];
+    const uint8_t* data = mapped.bytes().data() + header.data_offset + entry.begin;
+    parameters_.Assign(copy.parameter,
+                       AsInModel(parameter, ViewTensor(entry, data, copy.path, ShapeInFiles(parameter))));
+    loaded_[copy.parameter] = copy.path;
   }
 
   /// Compares in slices: a table of embeddings may be the largest tensor of all.

@@ -110,7 +110,7 @@ void PerplexityMeter::Flush() {
     if (!std::isfinite(loss.loss_nats)) {
       throw Error(ErrorCode::kNonFinite, "loss", "is not finite",
                   "after " + std::to_string(sums_.labels) + " predicted tokens",
-                  "the weights may have overflowed; try --mixed-precision no");
+                  "a weight is not finite, or values overflow: with bf16 or fp16 try --mixed-precision no");
     }
     return loss.loss_nats;
   });

@@ -159,6 +159,7 @@ TEST(CheckSamplingTest, NamesTheFlagOfAValueOutOfRange) {
   EXPECT_NE(message({.min_p = -0.1}).find("--min-p"), std::string::npos);
   EXPECT_NE(message({.min_p = 1.1}).find("--min-p"), std::string::npos);
   EXPECT_NE(message({.repetition_penalty = 0}).find("--repetition-penalty"), std::string::npos);
+  EXPECT_NE(message({.repetition_penalty = 1e-40}).find("--repetition-penalty"), std::string::npos);
   EXPECT_NE(message({.repetition_penalty = kInfinity}).find("--repetition-penalty"), std::string::npos);
   CheckSampling({});
 }

@@ -44,5 +44,17 @@ TEST(JsonTextTest, MembersAreGivenAsTheyAreWritten) {
   EXPECT_EQ(MembersAsWritten(" {\t} "), Members());
 }
 
+// As many as a model of many experts has tensors: in a time that grows as their square, this takes minutes.
+TEST(JsonTextTest, ManyObjectsSideBySideAreParsedInOnePass) {
+  std::string text = "{";
+  for (int i = 0; i < 100'000; ++i) text += "\"tensor." + std::to_string(i) + "\":{\"shape\":[1]},";
+  text.back() = '}';
+  EXPECT_EQ(ParseJson(text, "a header").size(), 100'000u);
+  text.back() = ',';
+  text += "\"tensor.7\":1}";
+  EXPECT_NE(test::MessageOf([&] { ParseJson(text, "a header"); }).find("\"tensor.7\" twice"),
+            std::string::npos);
+}
+
 }  // namespace
 }  // namespace trainwright

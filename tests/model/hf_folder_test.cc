@@ -365,6 +365,22 @@ TEST(HfFolderTest, ATiedModelRefusesAnotherHead) {
   }
 }
 
+TEST(HfFolderTest, ATiedTensorIsReadFromItsSecondNameWhereItHasNoOther) {
+  for (const auto& [fixture, head] :
+       {std::pair{"tied", "lm_head.weight"}, {"neox_sequential", "embed_out.weight"}}) {
+    const test::TemporaryFolder folder;
+    CopyFixture(fixture, folder);
+    const auto whole = LoadHfModel(test::Families(), folder.path(), Precision::kFp32, kCpu);
+    Rewrite(folder.path("model.safetensors"), [head = head](std::vector<SafetensorsTensor>* tensors) {
+      for (SafetensorsTensor& tensor : *tensors) {
+        if (tensor.name.find("embed") != std::string::npos) tensor.name = head;
+      }
+    });
+    const auto model = LoadHfModel(test::Families(), folder.path(), Precision::kFp32, kCpu);
+    EXPECT_TRUE(at::equal(model->parameters().values(), whole->parameters().values())) << fixture;
+  }
+}
+
 TEST(HfFolderTest, ABodySavedAloneIsReadWhenTheHeadIsTied) {
   for (const auto& [fixture, prefix] : {std::pair{"tied", "model."}, {"neox_sequential", "gpt_neox."}}) {
     const test::TemporaryFolder folder;

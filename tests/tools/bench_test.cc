@@ -291,6 +291,16 @@ TEST(BenchToolTest, MistakesAreNamed) {
             3);
 }
 
+TEST(BenchToolTest, AMetricThatNothingReportsIsRefusedBeforeAnythingRuns) {
+  const test::TemporaryFolder folder;
+  const std::string marks = "echo >> " + folder.path("ran");
+  const CommandResult result =
+      RunShell("bench --before '" + marks + "' --after '" + marks + "' --by nope" + std::string(kQuick));
+  EXPECT_EQ(result.exit_status, 3);
+  EXPECT_NE(result.standard_error.find("'nope'"), std::string::npos) << result.standard_error;
+  EXPECT_FALSE(std::filesystem::exists(folder.path("ran")));
+}
+
 TEST(BenchToolTest, AFullDiskIsExitStatus4) {
   const std::string command = "bench --before true --after true --max-regression 9999" + std::string(kQuick);
   EXPECT_EQ(RunShell(command + "> /dev/full").exit_status, 4);

@@ -29,7 +29,8 @@ struct LaneListOf<0, kLane...> {
 
 /// Of groups of kGroup lanes, first those of a, then those of b: each one's upper half added to its lower.
 template <int kGroup, int... kLane>
-[[gnu::always_inline]] inline Floats AddHalves(const Floats& a, const Floats& b, LaneList<kLane...> /*lanes*/) {
+[[gnu::always_inline]] inline Floats AddHalves(const Floats& a, const Floats& b,
+                                               LaneList<kLane...> /*lanes*/) {
   constexpr int kHalf = kGroup / 2;
   return __builtin_shufflevector(a, b, (kLane / kHalf * kGroup + kLane % kHalf)...) +
          __builtin_shufflevector(a, b, (kLane / kHalf * kGroup + kLane % kHalf + kHalf)...);
@@ -69,8 +70,7 @@ struct CacheAhead {
   int64_t size, length;
 };
 
-/// scores[j] = query . keys[first + j] for up to kFloats keys, all of them where kAll, else those that there
-/// are.
+/// scores[j] = query . keys[first + j] for kFloats keys where kAll, else for those that are left.
 template <bool kAll, typename C>
 [[gnu::always_inline]] inline void Scores(const float* query, const CacheAhead<typename C::Element>& cache,
                                           int64_t first, float* scores) {

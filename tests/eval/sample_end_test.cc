@@ -1,0 +1,106 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "lib/base/bytes.h"
+#include "lib/base/error.h"
+#include "lib/eval/end_ids.h"
+#include "lib/eval/generate_job.h"
+#include "lib/io/byte_sink.h"
+#include "lib/tok/tokenizer.h"
+#include "tests/eval/bytes_model.h"
+#include "tests/support/support.h"
+
+namespace trainwright {
+namespace {
+
+void Write(const std::string& path, const std::string& text) {
+  std::ofstream(path) << text;
+}
+
+/// The one line that the job writes.
+nlohmann::json SampleOf(const std::string& folder, GenerateSettings settings,
+                        nlohmann::ordered_json* summary = nullptr) {
+  settings.checkpoint = folder;
+  MemorySink sink;
+  const nlohmann::ordered_json counts =
+      RunGenerate(test::Families(), settings, ProcessSetup(), &sink, Solo());
+  if (summary != nullptr) *summary = counts;
+  return nlohmann::json::parse(AsText(sink.bytes()));
+}
+
+TEST(SampleEndTest, EachIdOfTheModelsListEndsASample) {
+  const test::TemporaryFolder folder;
+  test::WriteModel(folder.path());
+  const GenerateSettings settings = {.prompt = "To be", .max_tokens = 9};
+  const auto ids = SampleOf(folder.path(), settings)["ids"].get<std::vector<uint32_t>>();
+  const uint32_t end = ids[4];
+  const auto place = std::find(ids.begin(), ids.end(), end);
+  Write(folder.path("generation_config.json"),
+        nlohmann::json{{"eos_token_id", {300, end}}}.dump());  // beyond the vocabulary, too
+  nlohmann::ordered_json summary;
+  const nlohmann::json sample = SampleOf(folder.path(), settings, &summary);
+  EXPECT_EQ(sample["finish"], "eos");
+  EXPECT_EQ(sample["ids"], nlohmann::json(std::vector(ids.begin(), place)));
+  EXPECT_THAT(summary["end_ids"].get<std::vector<uint32_t>>(), testing::IsSupersetOf({300u, end}));
+}
+
+TEST(SampleEndTest, TheIdsOfConfigJsonCountWhereGenerationConfigHasNone) {
+  const test::TemporaryFolder folder;
+  Write(folder.path("config.json"), R"({"eos_token_id": [3, 4]})");
+  EXPECT_THAT(EndIdsOf(folder.path()), testing::ElementsAre(3, 4));
+  Write(folder.path("generation_config.json"), R"({"eos_token_id": null})");
+  EXPECT_THAT(EndIdsOf(folder.path()), testing::ElementsAre(3, 4));
+  Write(folder.path("generation_config.json"), R"({"eos_token_id": 7})");
+  EXPECT_THAT(EndIdsOf(folder.path()), testing::ElementsAre(7));
+}
+
+TEST(SampleEndTest, EndsThatAreNoIdsAreRefused) {
+  const test::TemporaryFolder folder;
+  const auto message_of = [&](const char* config) {
+    Write(folder.path("generation_config.json"), config);
+    return test::MessageOf([&] { EndIdsOf(folder.path()); });
+  };
+  EXPECT_THAT(message_of(R"({"eos_token_id": [1, "two"]})"), testing::HasSubstr("eos_token_id"));
+  EXPECT_THAT(message_of("[1]"), testing::HasSubstr("is no JSON object"));
+}
+
+// A SentencePiece tokenizer drops the first space of what it decodes.
+TEST(SampleEndTest, AStopAtTheBeginningOfASampleIsFoundWithItsSpace) {
+  const test::TemporaryFolder folder;
+  const auto tokenizer = LoadTokenizer(test::Fixture("tok/testdata/unigram/byte-fallback.model"));
+  ModelConfig config;
+  config.family = &LlamaFamily();
+  config.vocab_size = static_cast<int64_t>(tokenizer->identity().vocab_size);
+  config.hidden_size = 16;
+  config.intermediate_size = 16;
+  config.num_layers = 1;
+  config.num_heads = 1;
+  config.num_kv_heads = 1;
+  config.head_dim = 16;
+  config.max_positions = 64;
+  WriteHfFolder(folder.path(), *MakeModel(test::Families(), config, Precision::kFp32, at::kCPU, 1),
+                tokenizer->identity());
+  int spaces = 0;
+  for (uint64_t seed = 1; seed <= 20; ++seed) {
+    GenerateSettings settings = {.prompt = "Hello there", .max_tokens = 6};
+    settings.sampling.temperature = 1;
+    settings.seed = seed;
+    const std::string text = SampleOf(folder.path(), settings)["text"];
+    if (text.size() < 2 || text[0] != ' ' || static_cast<uint8_t>(text[1]) >= 0x80) continue;
+    ++spaces;
+    settings.stops = {text.substr(0, 2)};
+    const nlohmann::json stopped = SampleOf(folder.path(), settings);
+    EXPECT_EQ(stopped["finish"], "stop") << seed;
+    EXPECT_EQ(stopped["text"], "") << seed;
+    EXPECT_LE(stopped["ids"].size(), 2u) << seed;
+  }
+  EXPECT_GT(spaces, 0);
+}
+
+}  // namespace
+}  // namespace trainwright
