@@ -133,7 +133,7 @@ Problem ReadTools(element root, std::string* tools_json) {
   if (FirstMember(root, {"tools"}, &tools) == nullptr || tools.is_null()) return std::nullopt;
   std::string text = simdjson::minify(tools);
   if (std::string_view held; tools.get_string().get(held) == simdjson::SUCCESS) text = held;
-  const auto json = OrderedJsonOf(text);
+  const auto json = OrderedJsonOf(WithNumbersInRange(text));
   if (!json.is_array()) return DocumentProblem{SkipReason::kBadTurns, "\"tools\" is no list", {}, {}};
   if (!json.empty()) *tools_json = json.dump();
   return std::nullopt;

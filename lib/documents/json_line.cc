@@ -1,8 +1,8 @@
 #include "lib/documents/json_line.h"
 
 #include <new>
-#include <nlohmann/json.hpp>
-#include <utility>
+#include <string>
+#include <string_view>
 
 #include "lib/formats/json_text.h"
 
@@ -12,23 +12,12 @@ namespace {
 /// A parser keeps some 13 bytes of buffers per byte of its longest line; above this they are given back.
 constexpr size_t kKeptLineBytes = 1 << 20;
 
-/// Whether simdjson stopped at a number. It refuses integers beyond 64 bits, which are JSON all the same and
-/// no business of ours; the code of that differs between its versions, the wording does not.
+/// Whether simdjson stopped at a number. It refuses what neither 64 bits nor a double hold, which is JSON all
+/// the same; the code of that differs between its versions, the wording does not.
 bool IsAboutNumbers(simdjson::error_code error) {
   const std::string_view message = simdjson::error_message(error);
   return message.find("number") != std::string_view::npos ||
          message.find("integer") != std::string_view::npos;
-}
-
-/// The same JSON with every number 0; empty when it is not JSON or nested too deep.
-std::string WithoutNumbers(std::string_view line) {
-  if (IsNestedTooDeep(line)) return "";
-  const auto zero = [](int, nlohmann::json::parse_event_t event, nlohmann::json& value) {
-    if (event == nlohmann::json::parse_event_t::value && value.is_number()) value = 0;
-    return true;
-  };
-  const auto parsed = nlohmann::json::parse(line, zero, false);
-  return parsed.is_discarded() ? "" : parsed.dump();
 }
 
 }  // namespace
@@ -88,8 +77,7 @@ std::optional<DocumentProblem> JsonLine::Parse(std::string_view line, simdjson::
   }
   simdjson::error_code error = ParsePadded(line, root);
   if (error != simdjson::SUCCESS && IsAboutNumbers(error)) {
-    const std::string plain = WithoutNumbers(line);
-    if (!plain.empty()) error = ParsePadded(plain, root);
+    error = ParsePadded(WithNumbersInRange(line), root);
   }
   // A line that memory does not hold is no bad document: it must never be left out.
   if (error == simdjson::MEMALLOC) throw std::bad_alloc();

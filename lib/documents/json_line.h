@@ -25,7 +25,8 @@ bool FindPath(simdjson::dom::element from, std::string_view path, simdjson::dom:
 /// Not thread-safe.
 class JsonLine {
  public:
-  /// Checks the whole line to be a JSON object.
+  /// Checks the whole line to be a JSON object. A number that neither 64 bits nor a double hold is read as
+  /// WithNumbersInRange (lib/formats/json_text.h) writes it.
   /// \param root valid until the next call
   std::optional<DocumentProblem> Parse(std::string_view line, simdjson::dom::element* root);
 

@@ -56,7 +56,8 @@ std::optional<PromptLine> PromptReader::Next() {
   if (batch_.records[number].too_long) throw refuse("is longer than 1 GiB");
   const std::string_view text = RawRecord(batch_, number);
   if (IsNestedTooDeep(text)) throw refuse("is nested deeper than 1000 lists and objects");
-  const auto object = OrderedJsonOf(text);
+  auto object = OrderedJsonOf(text);
+  if (object.is_discarded()) object = OrderedJsonOf(WithNumbersInRange(text));
   if (!object.is_object()) throw refuse("is no JSON object");
   if (chats_) {
     if (const auto problem = chats_->ReadPrompt(text, &line.conversation)) throw refuse(problem->problem);

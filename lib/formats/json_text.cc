@@ -1,6 +1,8 @@
 #include "lib/formats/json_text.h"
 
 #include <algorithm>
+#include <cstdint>
+#include <limits>
 #include <unordered_map>
 #include <unordered_set>
 
@@ -14,6 +16,20 @@ template <typename Json>
 Json ParsedOrDiscarded(std::string_view text) {
   if (IsNestedTooDeep(text)) return Json(nlohmann::json::value_t::discarded);
   return Json::parse(text, nullptr, /*allow_exceptions=*/false);
+}
+
+/// Whether a number of JSON is more than 64 bits, or a double where it is written as one, can hold.
+/// \throws nlohmann::json::parse_error on what is no number
+bool IsOutOfRange(std::string_view number) {
+  constexpr size_t kDigitsThatAlwaysFit = 18;
+  const bool is_integer = number.find_first_of(".eE") == std::string_view::npos;
+  if (is_integer && number.size() <= kDigitsThatAlwaysFit) return false;
+  try {
+    // An integer that does not fit is read as a double.
+    return nlohmann::json::parse(number).is_number_float() && is_integer;
+  } catch (const nlohmann::json::out_of_range&) {
+    return true;
+  }
 }
 
 /// Where the value at `at` ends: a comma, colon or bracket that is not in it.
@@ -130,6 +146,35 @@ nlohmann::json JsonOf(std::string_view text) {
 
 nlohmann::ordered_json OrderedJsonOf(std::string_view text) {
   return ParsedOrDiscarded<nlohmann::ordered_json>(text);
+}
+
+std::string WithNumbersInRange(std::string_view text) {
+  std::string in_range;
+  size_t copied = 0;
+  bool quoted = false;
+  try {
+    for (size_t at = 0; at < text.size(); ++at) {
+      const char c = text[at];
+      if (quoted) {
+        if (c == '\\') ++at;
+        quoted = c != '"';
+      } else if (c == '"') {
+        quoted = true;
+      } else if (c == '-' || (c >= '0' && c <= '9')) {
+        const size_t end = std::min(text.find_first_not_of("+-.0123456789eE", at), text.size());
+        if (IsOutOfRange(text.substr(at, end - at))) {
+          in_range.append(text.substr(copied, at - copied));
+          in_range.append(std::to_string(std::numeric_limits<uint64_t>::max()));
+          copied = end;
+        }
+        at = end - 1;
+      }
+    }
+  } catch (const nlohmann::json::parse_error&) {
+    return std::string(text);  // no JSON, as its parser will say
+  }
+  in_range.append(text.substr(copied));
+  return in_range;
 }
 
 std::vector<std::pair<std::string, std::string_view>> MembersAsWritten(std::string_view object) {

@@ -26,6 +26,11 @@ nlohmann::json JsonOf(std::string_view text);
 /// The same, with members in their order.
 nlohmann::ordered_json OrderedJsonOf(std::string_view text);
 
+/// The text with each number that neither 64 bits nor a double hold replaced by the largest unsigned integer
+/// of 64 bits: parsers take it, and whoever needs the values can refuse what no signed integer is. A text
+/// that is no JSON remains none.
+std::string WithNumbersInRange(std::string_view text);
+
 /// The members of a JSON object, each value as it is written: a number may be longer than any type. Of
 /// members with the same name the place is the first's and the value the last's.
 /// \param object is valid

@@ -12,7 +12,7 @@ Value ValueOfJson(Machine& machine, const nlohmann::ordered_json& json, uint32_t
       return Value::Bool(json.get<bool>());
     case nlohmann::json::value_t::number_unsigned:
       if (json.get<uint64_t>() > static_cast<uint64_t>(INT64_MAX)) {
-        throw Problem("an integer of the variables does not fit 64 bits: not supported");
+        throw Problem("a number of the variables does not fit 64 bits: not supported");
       }
       return Value::Int(json.get<int64_t>());
     case nlohmann::json::value_t::number_integer:

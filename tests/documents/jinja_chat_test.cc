@@ -171,6 +171,52 @@ TEST_F(JinjaChatTest, ToolCallsAreAnswersAndToolsReachTheTemplate) {
             "sum\nuser: 1+2\nassistant: {<call>sum{\"a\": 1}</call></s>}\ntool: 3\nassistant: {3</s>}\n");
 }
 
+// Writes all numbers of a conversation, as Python's json reads and writes them.
+constexpr char kNumbers[] =
+    "{{ tools | tojson }}{% for m in messages %}{{ m.role + ': ' }}{% if m.tool_calls %}"
+    "{{ m.tool_calls[0].function.arguments | tojson }}{% else %}{{ m.content }}{% endif %}{{ '</s>' }}"
+    "{% endfor %}{% if add_generation_prompt %}{{ 'assistant: ' }}{% endif %}";
+
+/// A call with these arguments; `rest` is what the line has besides.
+std::string CallOf(const std::string& arguments, const std::string& rest = "") {
+  return R"({"messages": [{"role": "user", "content": "a"}, {"role": "assistant", "content": null, )"
+         R"("tool_calls": [{"function": {"name": "f", "arguments": )" +
+         arguments + "}}]}]" + rest + "}";
+}
+
+/// What the template writes of a prompt of this line, or the problem.
+std::string PromptOf(const char* source, const std::string& line, const MarkedTokenizer& tokenizer) {
+  const ChatEncoder encoder(JinjaOf(source), &tokenizer);
+  std::vector<uint32_t> ids;
+  const auto problem = encoder.EncodePrompt(RecordOf(line, /*prompt=*/true), &ids);
+  return problem ? problem->problem : tokenizer.Decode(ids);
+}
+
+TEST_F(JinjaChatTest, ANumberThatDoesNotFitChangesNoOtherOfItsLine) {
+  constexpr char kArguments[] = R"({"to": 7, "amount": 17.5, "small": 1e-400, "n": -9223372036854775808})";
+  constexpr char kRead[] = R"({"to": 7, "amount": 17.5, "small": 0.0, "n": -9223372036854775808})";
+  for (const char* number : {"340282366920938463463374607431768211455", "-9223372036854775809", "1e400"}) {
+    const std::string rest = std::string(", \"trace_id\": ") + number + R"(, "tools": [{"z": 2, "a": 1.0}])";
+    EXPECT_EQ(Shown(kNumbers, CallOf(kArguments, rest)),
+              std::string(R"([{"z": 2, "a": 1.0}]user: a</s>assistant: {)") + kRead + "</s>}")
+        << number;
+  }
+}
+
+TEST_F(JinjaChatTest, ANumberThatDoesNotFitAndIsReadIsRefused) {
+  constexpr char kRefused[] = "a number of the variables does not fit 64 bits: not supported";
+  constexpr char kTalk[] = R"({"messages": [{"role": "user", "content": "a"}], "tools": )";
+  for (const std::string number : {"18446744073709551615", "123456789012345678901234", "-1e400"}) {
+    EXPECT_THAT(Shown(kNumbers, CallOf("{\"b\": 1, \"a\": " + number + "}")), testing::HasSubstr(kRefused));
+    EXPECT_THAT(PromptOf(kNumbers, kTalk + ("[{\"a\": " + number) + "}]}", tokenizer_),
+                testing::HasSubstr(kRefused));
+    EXPECT_THAT(PromptOf(kNumbers, kTalk + ("\"[{\\\"a\\\": " + number) + "}]\"}", tokenizer_),
+                testing::HasSubstr(kRefused));
+  }
+  EXPECT_EQ(PromptOf(kNumbers, kTalk + std::string(R"("[{\"z\": 17, \"a\": 1.5}]"})"), tokenizer_),
+            R"([{"z": 17, "a": 1.5}]user: a</s>assistant: )");
+}
+
 TEST(ChatRecordReaderTest, OfMembersWithTheSameNameTheLastCountsWhateverReadsThem) {
   const std::string line =
       R"({"messages": [], "messages": [{"role": "system", "role": "user", "content": "a", "content": "b"},)"

@@ -59,6 +59,8 @@ TEST(JsonlTextTest, OtherKeysTakeThePlaceOfOneThatIsNotThere) {
 TEST(JsonlTextTest, OtherMembersMayHoldAnyJson) {
   EXPECT_EQ(TextOf(R"({"n": [1, -2.5e3, true, null, {}], "text": "x", "o": {"text": "y"}})"), "x");
   EXPECT_EQ(TextOf(R"({"id": 123456789012345678901234567890, "text": "big"})"), "big");
+  EXPECT_EQ(TextOf(R"({"n": [1e400, -1E+999], "text": "bigger", "m": 123456789012345678901234567890})"),
+            "bigger");
   EXPECT_EQ(TextOf(" {\"text\": \"x\"} \r"), "x");
 }
 
@@ -87,6 +89,8 @@ TEST(JsonlTextTest, NamesWhatIsWrong) {
       {R"({})", SkipReason::kMissingKey, "no key \"text\""},
       {R"({"text": null})", SkipReason::kNotAString, "null"},
       {R"({"text": 5})", SkipReason::kNotAString, "a number"},
+      {R"({"text": 1e400})", SkipReason::kNotAString, "a number"},
+      {R"({"text": "a", "n": 1e400, "m": 1e})", SkipReason::kBadJson, "not valid JSON"},
       {R"({"text": ["a"]})", SkipReason::kNotAString, "an array"},
       {R"({"text": {"a": "b"}})", SkipReason::kNotAString, "an object"},
       {R"({"text": true})", SkipReason::kNotAString, "a boolean"},

@@ -47,13 +47,13 @@ TEST(PromptReaderTest, OtherMembersAreAsTheyAreWritten) {
   const test::TemporaryFolder folder;
   test::WriteFile(
       folder.path("prompts"),
-      R"({"id": 123456789012345678901234567890, "prompt": "One", "x": [1.50, 0.1000000000000000000001]})");
+      R"({"id": 123456789012345678901234567890, "prompt": "One", "x": [1.50, 0.1000000000000000000001, 1e400]})");
   PromptReader reader(std::nullopt, folder.path("prompts"), /*conversations=*/false);
   const std::optional<PromptLine> line = reader.Next();
   ASSERT_TRUE(line);
   EXPECT_EQ(line->others,
-            (std::vector<std::pair<std::string, std::string>>{{"id", "123456789012345678901234567890"},
-                                                              {"x", "[1.50, 0.1000000000000000000001]"}}));
+            (std::vector<std::pair<std::string, std::string>>{
+                {"id", "123456789012345678901234567890"}, {"x", "[1.50, 0.1000000000000000000001, 1e400]"}}));
 }
 
 }  // namespace

@@ -56,5 +56,28 @@ TEST(JsonTextTest, ManyObjectsSideBySideAreParsedInOnePass) {
             std::string::npos);
 }
 
+TEST(JsonTextTest, NumbersThatNoTypeHoldsBecomeTheLargestIntegerAndOthersStayAsWritten) {
+  const std::string largest = "18446744073709551615";
+  for (const char* fits : {"0", "-0", "9223372036854775807", "-9223372036854775808", "18446744073709551615",
+                           "1.7976931348623157e308", "-1E+308", "1e-400", "123456789012345678901234.5",
+                           "0.1000000000000000000000000000001", "1e0000000000000000000000000002"}) {
+    const std::string text = std::string("{\"b\": [ ") + fits + "],\"a\":" + fits + "}";
+    EXPECT_EQ(WithNumbersInRange(text), text);
+  }
+  for (const char* beyond : {"18446744073709551616", "-9223372036854775809", "123456789012345678901234567890",
+                             "1e400", "-1.5E+309", "179769313486231580000000000000000e280"}) {
+    const std::string number = beyond;
+    EXPECT_EQ(WithNumbersInRange("{\"b\": [ " + number + ",17], \"a\":" + number + "}"),
+              "{\"b\": [ " + largest + ",17], \"a\":" + largest + "}");
+    EXPECT_EQ(WithNumbersInRange(number), largest);
+    const std::string quoted = "{\"\\\"" + number + "\": \"" + number + "\\\\\"}";
+    EXPECT_EQ(WithNumbersInRange(quoted), quoted);
+  }
+  for (const char* wrong : {"[1e400, 01e5]", "[1e400, 1e]", "[1e400, 1.e400]", "[1e400, -]", "[+1e400",
+                            "[99999999999999999999-1]", "[0099999999999999999999]"}) {
+    EXPECT_TRUE(JsonOf(WithNumbersInRange(wrong)).is_discarded()) << wrong;
+  }
+}
+
 }  // namespace
 }  // namespace trainwright
