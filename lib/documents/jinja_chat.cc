@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <string>
 #include <utility>
 
 #include "lib/base/error.h"
@@ -59,7 +60,9 @@ DocumentProblem ProblemOf(const Error& error) {
   if (const auto* raised = dynamic_cast<const jinja::RaisedError*>(&error)) {
     return BadConversation("the template refuses it: " + raised->message());
   }
-  DocumentProblem problem = BadConversation(error.what());
+  // The record has a line, too: that of the template goes with its name.
+  const std::string place = error.place().empty() ? "" : ", " + error.place();
+  DocumentProblem problem = BadConversation(error.object() + place + ": " + error.problem());
   problem.hint = error.hint();
   return problem;
 }

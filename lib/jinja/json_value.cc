@@ -1,18 +1,21 @@
 #include "lib/jinja/json_value.h"
 
 #include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
 
 namespace trainwright::jinja {
 
 Value ValueOfJson(Machine& machine, const nlohmann::ordered_json& json, uint32_t depth) {
-  if (depth > kMostNesting) throw Problem("a variable is nested too deep");
+  if (depth > kMostNesting) throw VariableProblem("a variable is nested too deep");
   machine.Step();
   switch (json.type()) {
     case nlohmann::json::value_t::boolean:
       return Value::Bool(json.get<bool>());
     case nlohmann::json::value_t::number_unsigned:
       if (json.get<uint64_t>() > static_cast<uint64_t>(INT64_MAX)) {
-        throw Problem("a number of the variables does not fit 64 bits: not supported");
+        throw VariableProblem("a number of the variables does not fit 64 bits: not supported");
       }
       return Value::Int(json.get<int64_t>());
     case nlohmann::json::value_t::number_integer:

@@ -8,7 +8,7 @@
 
 namespace trainwright::jinja {
 
-/// \throws Problem for what is nested too deep or an integer beyond 64 bits
+/// \throws VariableProblem for what is nested too deep or an integer beyond 64 bits
 Value ValueOfJson(Machine& machine, const nlohmann::ordered_json& json, uint32_t depth = 0);
 
 }  // namespace trainwright::jinja

@@ -34,6 +34,8 @@ Rendered Template::Render(const nlohmann::ordered_json& variables, const RenderO
     return rendered;
   } catch (const Raised& raised) {
     throw RaisedError(name, raised.what(), place());
+  } catch (const VariableProblem& problem) {
+    throw Error(ErrorCode::kBadInput, name, problem.what());
   } catch (const Problem& problem) {
     throw Error(ErrorCode::kBadInput, name, problem.what(), place());
   }

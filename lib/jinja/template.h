@@ -59,7 +59,7 @@ class Template {
 
   /// \param variables an object: the template's globals, objects in their order
   /// \throws Error{kBadInput} with the line: an undefined value used, a limit exceeded, a wrong operand;
-  /// RaisedError for raise_exception
+  /// without it: a fault of the variables; RaisedError for raise_exception
   Rendered Render(const nlohmann::ordered_json& variables, const RenderOptions& options = {}) const;
 
   /// Whether a {% generation %} block comes anywhere in it.

@@ -28,6 +28,12 @@ class Problem : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
+/// What is wrong with a variable, wherever the template reads it.
+class VariableProblem : public Problem {
+ public:
+  using Problem::Problem;
+};
+
 /// What raise_exception was called with.
 class Raised : public Problem {
  public:

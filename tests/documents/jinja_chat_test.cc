@@ -297,6 +297,16 @@ TEST_F(JinjaChatTest, WhatATemplateRefusesIsABadConversation) {
       "the template refuses it: only user and assistant");
 }
 
+TEST_F(JinjaChatTest, ALineOfTheTemplateIsSaidWithItsNameAndLeftOutWhereAVariableIsAtFault) {
+  EXPECT_EQ(Shown((std::string(kChatMl) + "\n{% if tools %}{{ 1 + tools }}{% endif %}").c_str(),
+                  R"({"messages": [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}],)"
+                  R"( "tools": ["c"]})")
+                .substr(0, 20),
+            "template t, line 5: ");
+  EXPECT_EQ(Shown(kNumbers, CallOf("{\"a\": 18446744073709551615}")),
+            "template t: a number of the variables does not fit 64 bits: not supported");
+}
+
 TEST_F(JinjaChatTest, ATemplateThatDoesNotTellItsAnswersIsRefused) {
   // Its prompt opens a thought that the answers of a history lack.
   constexpr char kThinks[] =

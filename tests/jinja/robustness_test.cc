@@ -2,12 +2,14 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <cstdint>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <random>
 #include <string>
 #include <string_view>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "lib/base/error.h"
@@ -284,6 +286,14 @@ TEST(RobustnessTest, ErrorsTellTheTemplateAndTheLine) {
     EXPECT_EQ(ProblemOf("{% " + std::string(name) + " x %}"),
               "t: the statement '" + std::string(name) + "' is not known or not supported (line 1)");
   }
+}
+
+TEST(RobustnessTest, FaultsOfVariablesHaveNoLineOfTheTemplate) {
+  Json json = Json::array();
+  for (int i = 0; i < 1000; ++i) json = Json::array({std::move(json)});
+  EXPECT_EQ(RenderedOrProblem("\n{{ x }}", {{"x", json}}), "t: a variable is nested too deep");
+  EXPECT_EQ(RenderedOrProblem("\n{{ x }}", {{"x", {uint64_t{1} << 63}}}),
+            "t: a number of the variables does not fit 64 bits: not supported");
 }
 
 TEST(RobustnessTest, OneTemplateIsRenderedByManyThreads) {
