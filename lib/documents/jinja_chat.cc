@@ -38,6 +38,12 @@ size_t CodePointBytes(std::string_view text) {
   return bytes;
 }
 
+/// Where the code point begins that has a byte here.
+size_t CodePointBegin(std::string_view text, size_t at) {
+  while (at > 0 && at < text.size() && (static_cast<unsigned char>(text[at]) & 0xC0) == 0x80) --at;
+  return at;
+}
+
 /// Every string in a value but those of roles, which templates compare.
 template <typename Visit>
 void VisitStrings(Json* value, const Visit& visit) {
@@ -124,6 +130,13 @@ Json WithReasoning(Json message) {
   for (auto& [name, value] : message.items()) filled[name] = std::move(value);
   filled["reasoning_content"] = said;
   return filled;
+}
+
+size_t CommonBegin(std::string_view a, std::string_view b) {
+  const size_t most = std::min(a.size(), b.size());
+  size_t common = 0;
+  while (common < most && a[common] == b[common]) ++common;
+  return common;
 }
 
 size_t CommonEnd(std::string_view a, std::string_view b) {
@@ -236,39 +249,88 @@ JinjaChat::Said JinjaChat::Prepare(const ChatRecord& record) const {
   return said;
 }
 
-size_t JinjaChat::EndMarkBehind(const std::string& text, size_t words_end, size_t limit, bool calls) const {
-  // What a template puts behind the arguments of a call may hold special tokens besides the one that ends it.
+size_t JinjaChat::SpecialAt(std::string_view text) const {
+  size_t longest = 0;
+  for (const std::string& special : specials_) {
+    if (text.starts_with(special)) longest = std::max(longest, special.size());
+  }
+  return longest;
+}
+
+size_t JinjaChat::EndMarkBehind(const std::string& text, size_t words_end, size_t limit) const {
   if (const size_t eos = eos_.empty() ? std::string::npos : text.find(eos_, words_end);
-      eos < limit && (calls || IsJinjaSpace(text, words_end, eos))) {
+      eos < limit && IsJinjaSpace(text, words_end, eos)) {
     return eos + eos_.size();
   }
   for (size_t at = words_end; at < limit; ++at) {
-    const std::string_view rest = std::string_view(text).substr(at);
-    size_t longest = 0;
-    for (const std::string& special : specials_) {
-      if (rest.starts_with(special)) longest = std::max(longest, special.size());
-    }
-    if (longest > 0) return at + longest;
-    if (!calls && kJinjaSpace.find(text[at]) == std::string_view::npos) break;
+    if (const size_t special = SpecialAt(std::string_view(text).substr(at)); special > 0) return at + special;
+    if (kJinjaSpace.find(text[at]) == std::string_view::npos) break;
   }
   return words_end;
 }
 
-size_t JinjaChat::AnswerBegin(Said* said, size_t turn, const std::string& text) const {
+std::string JinjaChat::RenderBegin(Said* said, size_t count, bool prompt) const {
   Json::array_t& turns = said->turns();
-  const auto cut = turns.begin() + static_cast<ptrdiff_t>(turn);
+  const auto cut = turns.begin() + static_cast<ptrdiff_t>(count);
   Json::array_t behind(std::make_move_iterator(cut), std::make_move_iterator(turns.end()));
   turns.erase(cut, turns.end());
-  const std::string prompt = RenderText(said, /*prompt=*/true);
+  std::string text = RenderText(said, prompt);
   std::move(behind.begin(), behind.end(), std::back_inserter(turns));
+  return text;
+}
+
+size_t JinjaChat::TurnEnd(Said* said, size_t turn, const std::string& text, size_t words_end) const {
+  if (turn + 1 == said->turns().size()) return text.size();
+  const std::string own = RenderBegin(said, turn + 1, /*prompt=*/false);
+  if (const size_t common = CommonBegin(text, own); common >= words_end) return CodePointBegin(text, common);
+  // It is written otherwise where it is the last, say with its thoughts: then what follows its words counts.
+  Json& message = said->turns()[turn];
+  Json changed = message;
+  ChangeEnd(&changed);
+  std::swap(message, changed);
+  const std::string other = RenderBegin(said, turn + 1, /*prompt=*/false);
+  std::swap(message, changed);
+  const std::string_view behind = std::string_view(own).substr(own.size() - CommonEnd(own, other));
+  return CodePointBegin(text, words_end + CommonBegin(std::string_view(text).substr(words_end), behind));
+}
+
+size_t JinjaChat::CallsEnd(const std::string& text, size_t words_end, size_t turn_end, size_t limit) const {
+  std::string_view own = std::string_view(text).substr(0, turn_end);
+  if (const size_t eos = eos_.empty() ? std::string::npos : own.find(eos_, words_end);
+      eos != std::string::npos) {
+    return eos + eos_.size();
+  }
+  // What a template puts behind the arguments of a call may hold special tokens besides the one that ends it.
+  size_t last_special_end = 0;
+  for (size_t at = words_end; at < own.size();) {
+    const size_t special = SpecialAt(std::string_view(text).substr(at));
+    if (at + special > own.size()) {
+      own = own.substr(0, at);
+      break;
+    }
+    if (special > 0) last_special_end = at + special;
+    at += std::max<size_t>(special, 1);
+  }
+  if (last_special_end > 0 && IsJinjaSpace(own, last_special_end, own.size())) return last_special_end;
+  std::string_view calls = own.substr(words_end);
+  if (after_words_ && calls.ends_with(*after_words_)) calls.remove_suffix(after_words_->size());
+  calls = calls.substr(0, calls.find_last_not_of(kJinjaSpace) + 1);
+  const size_t calls_end = words_end + calls.size();
+  // The special token of the next turn ends a call where it ends other answers, too.
+  const bool next_turn_ends = after_words_ && IsJinjaSpace(*after_words_, 0, after_words_->size());
+  return next_turn_ends ? EndMarkBehind(text, calls_end, limit) : calls_end;
+}
+
+size_t JinjaChat::AnswerBegin(Said* said, size_t turn, const std::string& text) const {
+  const std::string prompt = RenderBegin(said, turn, /*prompt=*/true);
   if (!text.starts_with(prompt)) {
     throw Error(
         ErrorCode::kBadInput, "turn " + std::to_string(turn),
         "begins otherwise than the template's prompt for it, and no {% generation %} marks the answers", "",
-        turn + 1 < turns.size() ? "templates that leave thoughts out of earlier turns are for "
-                                  "--loss-turns last, which trains the last "
-                                  "answer alone"
-                                : "");
+        turn + 1 < said->turns().size() ? "templates that leave thoughts out of earlier turns are for "
+                                          "--loss-turns last, which trains the last "
+                                          "answer alone"
+                                        : "");
   }
   return prompt.size();
 }
@@ -289,7 +351,9 @@ JinjaChat::Answer JinjaChat::AnswerOf(Said* said, size_t turn, const std::string
   }
   const auto calls = changed.find("tool_calls");
   const bool has_calls = calls != changed.end() && calls->is_array() && !calls->empty();
-  return {begin, words_end, EndMarkBehind(text, words_end, limit, has_calls)};
+  if (!has_calls) return {begin, words_end, EndMarkBehind(text, words_end, limit)};
+  const size_t turn_end = std::max(words_end, std::min(TurnEnd(said, turn, text, words_end), limit));
+  return {begin, words_end, CallsEnd(text, words_end, turn_end, limit)};
 }
 
 std::vector<JinjaChat::Answer> JinjaChat::AnswersOf(Said* said, bool last_only,
@@ -392,6 +456,7 @@ void JinjaChat::TryOut() {
   }
   if (generations.empty()) return;
   const Answer answer = AnswerOf(&said, 1, text, generations[0].begin, generations[0].end);
+  after_words_ = text.substr(answer.words_end);
   const size_t end = template_.has_generation() ? generations[0].end : answer.end;
   if (answer.words_end < end) answer_end_ = text.substr(answer.words_end, end - answer.words_end);
 }

@@ -8,8 +8,12 @@
 /// Where the words end is found by rendering the conversation once more with one letter added to them. A
 /// template whose prompts are not how its answers begin is refused: training and inference would differ.
 ///
-/// Costs 1 + 2n renderings of a conversation with n answers, one where {% generation %} marks them: what they
-/// take together has a limit of its own, kMostStepsOfConversation. Immutable and thread-safe.
+/// Where an answer calls tools and is not the last turn, the conversation up to it is rendered, too: its
+/// end-of-turn token is looked for in its own text alone, not in that of the tool.
+///
+/// Costs 1 + 2n renderings of a conversation with n answers, one or two more for each that calls tools, and
+/// one in all where {% generation %} marks them: what they take together has a limit of its own,
+/// kMostStepsOfConversation. Immutable and thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -64,10 +68,18 @@ class JinjaChat {
   std::string RenderText(Said* said, bool prompt, std::vector<jinja::Span>* generations = nullptr) const;
   Said Prepare(const ChatRecord& record) const;
   /// These change the messages for a rendering, and put them back.
+  /// \param count of the messages, from the first, that are rendered
+  std::string RenderBegin(Said* said, size_t count, bool prompt) const;
   size_t AnswerBegin(Said* said, size_t turn, const std::string& text) const;
   Answer AnswerOf(Said* said, size_t turn, const std::string& text, size_t begin, size_t limit) const;
   std::vector<Answer> AnswersOf(Said* said, bool last_only, const std::string& text) const;
-  size_t EndMarkBehind(const std::string& text, size_t words_end, size_t limit, bool calls) const;
+  /// Where what the template writes of a turn ends in `text`, at the latest.
+  size_t TurnEnd(Said* said, size_t turn, const std::string& text, size_t words_end) const;
+  size_t EndMarkBehind(const std::string& text, size_t words_end, size_t limit) const;
+  /// Where tool calls and the end-of-turn token after them end.
+  size_t CallsEnd(const std::string& text, size_t words_end, size_t turn_end, size_t limit) const;
+  /// The bytes of the longest special token that the text begins with; 0: none.
+  size_t SpecialAt(std::string_view text) const;
   void Finish(const Said& said, RenderedChat* chat) const;
   void TryOut();
 
@@ -78,6 +90,7 @@ class JinjaChat {
   std::vector<std::string> specials_;    // special tokens as they are written
   std::string eos_;                      // may be empty
   std::string answer_end_;
+  std::optional<std::string> after_words_;  // of the last answer, where a trial conversation shows it
 };
 
 /// The messages as transformers takes them: a turn's own JSON where the record kept it.

@@ -171,6 +171,55 @@ TEST_F(JinjaChatTest, ToolCallsAreAnswersAndToolsReachTheTemplate) {
             "sum\nuser: 1+2\nassistant: {<call>sum{\"a\": 1}</call></s>}\ntool: 3\nassistant: {3</s>}\n");
 }
 
+/// Turns that begin with <|im_start|>; `after_call` and `after_words` end them.
+std::string TemplateOf(const std::string& after_call, const std::string& after_words) {
+  return "{% set n = namespace(user=0) %}{% for m in messages %}{% if m.role == 'user' %}{% set n.user = "
+         "loop.index0 %}{% endif %}{% endfor %}{% for m in messages %}{{ '<|im_start|>' + m.role + ':' }}"
+         "{% if m.thinking and loop.index0 > n.user %}{{ '(' + m.thinking + ')' }}{% endif %}"
+         "{% if m.tool_calls %}{% for c in m.tool_calls %}{{ c.function.arguments | tojson }}{% endfor %}" +
+         after_call + "{% else %}{{ m.content }}" + after_words +
+         "{% endif %}{% endfor %}{% if add_generation_prompt %}{{ '<|im_start|>assistant:' }}{% endif %}";
+}
+
+constexpr char kCallAndResult[] =
+    R"({"messages": [{"role": "user", "content": "a"}, {"role": "assistant", "content": null, )"
+    R"("thinking": "t", "tool_calls": [{"function": {"arguments": {"x": [1]}}}]}, )"
+    R"({"role": "tool", "content": "secret"}, )";
+
+TEST_F(JinjaChatTest, ACallEndsInItsOwnTurnWhateverTokenEndsIt) {
+  const std::string talk = std::string(kCallAndResult) + R"({"role": "assistant", "content": "b"}]})";
+  const auto shown = [&](const char* after_call, const char* after_words) {
+    return Shown(TemplateOf(after_call, after_words).c_str(), talk);
+  };
+  const std::string begin = "<|im_start|>assistant:{(t){\"x\": [1]}";
+  EXPECT_EQ(shown("<|im_end|>", "</s>"), "<|im_start|>user:a</s>" + begin +
+                                             "<|im_end|>}<|im_start|>tool:secret</s>"
+                                             "<|im_start|>assistant:{b</s>}");
+  EXPECT_EQ(shown("<s>)<|im_end|>\n", "</s>"), "<|im_start|>user:a</s>" + begin +
+                                                   "<s>)<|im_end|>}\n<|im_start|>tool:secret</s>"
+                                                   "<|im_start|>assistant:{b</s>}");
+  // No special token ends them.
+  EXPECT_EQ(shown("]<end>", "<end>"),
+            "<|im_start|>user:a<end>" + begin +
+                "]}<end><|im_start|>tool:secret<end><|im_start|>assistant:{b}<end>");
+  // The next turn's does.
+  EXPECT_EQ(shown("", ""),
+            "<|im_start|>user:a" + begin + "<|im_start|>}tool:secret<|im_start|>assistant:{b}");
+  // That of the last turn begins as the next turn does.
+  constexpr char kLast[] = "{% if loop.last and m.role == 'assistant' %}{{ '<|im_end|>' }}{% endif %}";
+  EXPECT_EQ(shown(kLast, kLast),
+            "<|im_start|>user:a" + begin + "}<|im_start|>tool:secret<|im_start|>assistant:{b<|im_end|>}");
+}
+
+TEST_F(JinjaChatTest, ACallEndsInItsOwnTurnWhereALastTurnIsWrittenOtherwise) {
+  const std::string talk = std::string(kCallAndResult) +
+                           R"({"role": "user", "content": "c"}, {"role": "assistant", "content": "d"}]})";
+  EXPECT_EQ(
+      Shown(TemplateOf("<|im_end|>\n", "</s>").c_str(), talk),
+      "<|im_start|>user:a</s><|im_start|>assistant:{{\"x\": [1]}<|im_end|>}\n<|im_start|>tool:secret</s>"
+      "<|im_start|>user:c</s><|im_start|>assistant:{d</s>}");
+}
+
 // Writes all numbers of a conversation, as Python's json reads and writes them.
 constexpr char kNumbers[] =
     "{{ tools | tojson }}{% for m in messages %}{{ m.role + ': ' }}{% if m.tool_calls %}"
