@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <map>
+#include <optional>
 #include <set>
 #include <utility>
 
@@ -39,6 +40,9 @@ constexpr char kMegatronMagic[] = "MMIDIDX";  // and two zeros
 constexpr size_t kMegatronHeaderBytes = 34;
 constexpr uint32_t kGpt2Vocabulary = 50257, kGpt2EndOfText = 50256;
 constexpr uint32_t kLlama3Vocabulary = 128256, kLlama3BeginOfText = 128000;
+constexpr const char* kIdNames[] = {"input_ids", "tokens", "ids"};
+constexpr const char* kLengthNames[] = {"sequence_lengths", "lengths"};
+constexpr char kMaskName[] = "attention_mask";
 
 // One row of `count` integers.
 class FlatRow final : public Rows {
@@ -60,11 +64,24 @@ class FlatRow final : public Rows {
   uint64_t left_;
 };
 
-// What tells the ids of a padded row from its padding.
+// What tells the ids of a padded row from its padding. Where there is a mask, lengths only agree with it.
 struct Padding {
-  std::unique_ptr<BufferedReader> lengths, mask;  // at most one
-  IntegerType type;
+  std::unique_ptr<BufferedReader> lengths, mask;
+  IntegerType lengths_type, mask_type;
+  std::optional<uint32_t> length;  // of the only row, in place of `lengths`
 };
+
+Error LengthIsNotOfMask(const std::string& name, uint64_t row, uint64_t length, uint64_t kept) {
+  return {ErrorCode::kBadInput, name,
+          "says that row " + std::to_string(row) + " has " + std::to_string(length) + " ids, and its " +
+              kMaskName + " keeps " + std::to_string(kept)};
+}
+
+Error LengthIsNotOfRow(const std::string& name, uint64_t row, uint64_t length, uint64_t columns) {
+  return {ErrorCode::kBadInput, name,
+          "says that row " + std::to_string(row) + " has " + std::to_string(length) + " ids, and rows have " +
+              std::to_string(columns)};
+}
 
 class MatrixRows final : public Rows {
  public:
@@ -74,36 +91,47 @@ class MatrixRows final : public Rows {
 
   bool Next(std::vector<uint32_t>* run, bool* row_ends) override {
     if (row_ == rows_) return RequireEnds(), false;
-    if (column_ == 0 && padding_.lengths) {
-      ReadIds(padding_.type, 1, padding_.lengths.get(), &scratch_);
-      length_ = scratch_[0];
-      if (length_ > columns_) {
-        throw Error(ErrorCode::kBadInput, padding_.lengths->name(),
-                    "says that row " + std::to_string(row_) + " has " + std::to_string(length_) +
-                        " ids, and rows have " + std::to_string(columns_));
-      }
-    }
+    if (column_ == 0) StartRow();
     const size_t count = static_cast<size_t>(std::min<uint64_t>(columns_ - column_, kRunIds));
     ReadIds(type_, count, ids_.get(), run);
-    if (padding_.lengths) run->resize(std::min<uint64_t>(count, length_ - std::min(length_, column_)));
     if (padding_.mask) {
-      ReadIds(padding_.type, count, padding_.mask.get(), &scratch_);
+      ReadIds(padding_.mask_type, count, padding_.mask.get(), &scratch_);
       size_t kept = 0;
       for (size_t i = 0; i < count; ++i) {
         if (scratch_[i] != 0) (*run)[kept++] = (*run)[i];
       }
       run->resize(kept);
+      kept_ += kept;
+    } else if (length_) {
+      run->resize(std::min<uint64_t>(count, *length_ - std::min<uint64_t>(*length_, column_)));
     }
     column_ += count;
     *row_ends = column_ == columns_;
-    if (*row_ends) {
-      column_ = 0;
-      ++row_;
-    }
+    if (*row_ends) EndRow();
     return true;
   }
 
  private:
+  void StartRow() {
+    kept_ = 0;
+    length_ = padding_.length;
+    if (padding_.lengths) {
+      ReadIds(padding_.lengths_type, 1, padding_.lengths.get(), &scratch_);
+      length_ = scratch_[0];
+    }
+    if (length_ && *length_ > columns_) throw LengthIsNotOfRow(LengthsName(), row_, *length_, columns_);
+  }
+  void EndRow() {
+    if (padding_.mask && length_ && *length_ != kept_) {
+      throw LengthIsNotOfMask(LengthsName(), row_, *length_, kept_);
+    }
+    column_ = 0;
+    ++row_;
+  }
+  const std::string& LengthsName() const {
+    return padding_.lengths ? padding_.lengths->name() : ids_->name();
+  }
+
   /// An array ends with its entry of the archive, whose end checks the CRC-32 of the whole.
   void RequireEnds() const {
     BufferedReader* const lengths = rows_ > 0 ? padding_.lengths.get() : nullptr;  // else never read
@@ -117,7 +145,8 @@ class MatrixRows final : public Rows {
   const IntegerType type_;
   const uint64_t rows_, columns_;
   Padding padding_;
-  uint64_t row_ = 0, column_ = 0, length_ = 0;
+  uint64_t row_ = 0, column_ = 0, kept_ = 0;
+  std::optional<uint32_t> length_;  // of the row
   std::vector<uint32_t> scratch_;
 };
 
@@ -304,9 +333,12 @@ class MegatronRows final : public Rows {
   std::unique_ptr<BufferedReader> reader_;
 };
 
-constexpr const char* kIdNames[] = {"input_ids", "tokens", "ids"};
-constexpr const char* kLengthNames[] = {"sequence_lengths", "lengths"};
-constexpr char kMaskName[] = "attention_mask";
+using Shapes = std::vector<std::vector<uint64_t>>;
+
+// What shapes the lengths of ids of this shape may have: one number a row.
+Shapes LengthShapes(const std::vector<uint64_t>& ids) {
+  return ids.size() == 2 ? Shapes{{ids[0]}} : Shapes{{1}, {}};
+}
 
 template <typename Names>
 std::string Listed(const Names& names) {
@@ -330,25 +362,24 @@ class NpzRows final : public Rows {
     auto reader = std::make_unique<BufferedReader>(archive_.Open(*ids));
     const NpyHeader header = ReadNpyHeader(reader.get());
     Padding padding;
-    if (header.shape.size() == 2) {
-      for (const char* name : kLengthNames) {
-        if (!padding.lengths) padding.lengths = OpenArray(name, {header.shape[0]}, &padding.type);
-      }
+    for (const char* name : kLengthNames) {
+      if (!padding.lengths)
+        padding.lengths = OpenArray(name, LengthShapes(header.shape), &padding.lengths_type);
     }
-    if (!padding.lengths) padding.mask = OpenArray(kMaskName, header.shape, &padding.type);
+    padding.mask = OpenArray(kMaskName, {header.shape}, &padding.mask_type);
     rows_ = RowsOfArray(std::move(reader), header, std::move(padding));
   }
   bool Next(std::vector<uint32_t>* run, bool* row_ends) override { return rows_->Next(run, row_ends); }
   void ThrowIfWritten() const override { file_.ThrowIfWritten(); }
 
  private:
-  std::unique_ptr<BufferedReader> OpenArray(const std::string& name, const std::vector<uint64_t>& shape,
+  std::unique_ptr<BufferedReader> OpenArray(const std::string& name, const Shapes& shapes,
                                             IntegerType* type) {
     const ZipEntry* entry = archive_.Find(name + ".npy");
     if (entry == nullptr) return nullptr;
     auto reader = std::make_unique<BufferedReader>(archive_.Open(*entry));
     const NpyHeader header = ReadNpyHeader(reader.get());
-    if (header.shape != shape)
+    if (std::find(shapes.begin(), shapes.end(), header.shape) == shapes.end())
       throw Error(ErrorCode::kBadInput, reader->name(), "has another shape than the ids");
     *type = header.type;
     return reader;
@@ -363,8 +394,11 @@ class NpzRows final : public Rows {
 class ListedIds final : public Rows {
  public:
   /// \param mask of as many numbers, 0 for padding; or nullptr
-  ListedIds(const TorchValue* list, const TorchValue* mask, std::string name)
-      : list_(list), mask_(mask), name_(std::move(name)) {
+  ListedIds(const TorchValue* list, const TorchValue* mask, std::optional<uint32_t> length, std::string name)
+      : list_(list), mask_(mask), length_(length), name_(std::move(name)) {
+    if (length_ && *length_ > list_->items.size()) {
+      throw LengthIsNotOfRow(name_, 0, *length_, list_->items.size());
+    }
     if (mask_ == nullptr) return;
     if (mask_->kind != TorchValue::Kind::kList || mask_->items.size() != list_->items.size()) {
       throw Error(ErrorCode::kBadInput, name_,
@@ -376,8 +410,10 @@ class ListedIds final : public Rows {
     run->clear();
     for (size_t i = 0; i < list_->items.size(); ++i) {
       const uint32_t id = NumberOf(list_->items[i]);
-      if (mask_ == nullptr || NumberOf(mask_->items[i]) != 0) run->push_back(id);
+      const bool real = mask_ != nullptr ? NumberOf(mask_->items[i]) != 0 : !length_ || i < *length_;
+      if (real) run->push_back(id);
     }
+    if (length_ && *length_ != run->size()) throw LengthIsNotOfMask(name_, 0, *length_, run->size());
     *row_ends = done_ = true;
     return true;
   }
@@ -391,6 +427,7 @@ class ListedIds final : public Rows {
   }
 
   const TorchValue *list_, *mask_;
+  const std::optional<uint32_t> length_;
   const std::string name_;
   bool done_ = false;
 };
@@ -423,7 +460,7 @@ class TorchRows final : public Rows {
   std::unique_ptr<Rows> RowsOf(const TorchValue& value) {
     if (value.kind == Kind::kTensor) return RowsOfTensor(value, {});
     if (value.kind == Kind::kList && (value.items.empty() || value.items[0]->kind == Kind::kInteger)) {
-      return std::make_unique<ListedIds>(&value, nullptr, archive_.name());
+      return std::make_unique<ListedIds>(&value, nullptr, std::nullopt, archive_.name());
     }
     if (value.kind == Kind::kList) {
       throw Error(ErrorCode::kBadInput, archive_.name(),
@@ -433,8 +470,9 @@ class TorchRows final : public Rows {
       throw Error(ErrorCode::kBadInput, archive_.name(),
                   "holds neither tensors nor lists or dictionaries of them");
     }
-    const TorchValue* ids = nullptr;
+    const TorchValue *ids = nullptr, *lengths = nullptr;
     for (const char* name : kIdNames) ids = ids != nullptr ? ids : value.Find(name);
+    for (const char* name : kLengthNames) lengths = lengths != nullptr ? lengths : value.Find(name);
     if (ids == nullptr) {
       throw Error(ErrorCode::kBadInput, archive_.name(),
                   "holds no ids: its dictionary has " + Listed(value.keys), "",
@@ -444,18 +482,34 @@ class TorchRows final : public Rows {
       if (ids->kind == Kind::kDictionary)
         throw Error(ErrorCode::kBadInput, archive_.name(), "nests dictionaries");
       if (ids->kind == Kind::kList)
-        return std::make_unique<ListedIds>(ids, value.Find(kMaskName), archive_.name());
+        return std::make_unique<ListedIds>(ids, value.Find(kMaskName), OnlyLength(lengths), archive_.name());
       return RowsOf(*ids);
     }
     Padding padding;
-    if (ids->tensor->shape.size() == 2) {
-      for (const char* name : kLengthNames) {
-        if (!padding.lengths)
-          padding.lengths = OpenTensor(value.Find(name), {ids->tensor->shape[0]}, &padding.type);
-      }
+    const std::vector<uint64_t>& shape = ids->tensor->shape;
+    if (shape.size() == 2) {
+      padding.lengths = OpenTensor(lengths, {shape[0]}, &padding.lengths_type);
+    } else {
+      padding.length = OnlyLength(lengths);
     }
-    if (!padding.lengths) padding.mask = OpenTensor(value.Find(kMaskName), ids->tensor->shape, &padding.type);
+    padding.mask = OpenTensor(value.Find(kMaskName), shape, &padding.mask_type);
     return RowsOfTensor(*ids, std::move(padding));
+  }
+
+  /// The length of one row: a number, or a list or tensor of one.
+  std::optional<uint32_t> OnlyLength(const TorchValue* value) {
+    if (value == nullptr) return std::nullopt;
+    const std::vector<uint64_t> one = {1};
+    if (value->kind == Kind::kTensor && (value->tensor->shape.empty() || value->tensor->shape == one)) {
+      std::vector<uint32_t> length;
+      ReadIds(value->tensor->type, 1, Open(*value->tensor).get(), &length);
+      return length[0];
+    }
+    if (value->kind == Kind::kList && value->items.size() == 1) value = value->items[0];
+    if (value->kind == Kind::kInteger && value->integer >= 0 && value->integer < kNoId) {
+      return static_cast<uint32_t>(value->integer);
+    }
+    throw Error(ErrorCode::kBadInput, archive_.name(), "has lengths that are not one number for its one row");
   }
 
   std::unique_ptr<BufferedReader> Open(const TorchTensor& tensor) {

@@ -86,6 +86,14 @@ TEST(ForeignDocumentsTest, PaddingThatIsToldInAnotherWayThanTheIdsIsRefused) {
   EXPECT_THAT(MessageOf([] { Read(Foreign("truth.npz")); }), HasSubstr("truth values"));
 }
 
+TEST(ForeignDocumentsTest, LengthsThatTheMaskOrTheShapeOfTheIdsContradictsAreRefused) {
+  EXPECT_THAT(MessageOf([] { Read(Foreign("not_of_mask.npz")); }), HasSubstr("attention_mask keeps"));
+  EXPECT_THAT(MessageOf([] { Read(Foreign("not_of_mask.pt")); }), HasSubstr("attention_mask keeps 2"));
+  EXPECT_THAT(MessageOf([] { Read(Foreign("flat.npz")); }), HasSubstr("another shape"));
+  EXPECT_THAT(MessageOf([] { Read(Foreign("flat.pt")); }), HasSubstr("not one number"));
+  EXPECT_THAT(MessageOf([] { Read(Foreign("long_list.pt")); }), HasSubstr("row 0 has 19 ids"));
+}
+
 TEST(ForeignDocumentsTest, BothFilesOfAMegatronPairAreRefused) {
   const auto open = [](const std::string& first, const std::string& second) {
     return CodeOf([&] {

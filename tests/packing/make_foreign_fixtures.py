@@ -120,6 +120,34 @@ np.savez(OUT / "truth.npz", input_ids=mask.astype(bool))
 torch.save({"input_ids": torch.from_numpy(ids), "lengths": lengths.tolist()}, OUT / "list_lengths.pt")
 torch.save({"input_ids": docs[3], "attention_mask": [1]}, OUT / "short_mask.pt")
 
+# Lengths of a single row, and masks beside lengths: the mask says which ids are real, the lengths only how many.
+left = np.array([[0] * (ids.shape[1] - len(d)) + d for d in docs], np.int32)
+left_mask = (np.arange(ids.shape[1]) >= ids.shape[1] - lengths[:, None]).astype(np.uint8)
+np.savez(OUT / "row_length.npz", input_ids=row, lengths=np.array([len(docs[2])]))
+np.savez(OUT / "row_scalar.npz", tokens=row, sequence_lengths=np.array(len(docs[2]), np.uint8))
+np.savez(OUT / "left.npz", input_ids=left, attention_mask=left_mask, lengths=lengths)
+np.savez(OUT / "left_row.npz", input_ids=left[0], attention_mask=left_mask[0], lengths=lengths[:1])
+padded_list, row_tensor = docs[2] + [0, 0], torch.from_numpy(row)
+for name, value, of in (
+    ("row_length.pt", {"input_ids": row_tensor, "lengths": torch.tensor([len(docs[2])])}, docs[2:3]),
+    ("row_scalar.pt", {"input_ids": row_tensor, "lengths": torch.tensor(len(docs[2]), dtype=torch.int32)}, docs[2:3]),
+    ("row_number.pt", {"input_ids": row_tensor, "lengths": len(docs[2])}, docs[2:3]),
+    ("list_length.pt", {"input_ids": padded_list, "lengths": [len(docs[2])]}, docs[2:3]),
+    ("list_tensor_length.pt", {"input_ids": padded_list, "lengths": torch.tensor([len(docs[2])])}, docs[2:3]),
+    ("list_left.pt", {"input_ids": [0, 0] + docs[2], "lengths": len(docs[2]),
+                      "attention_mask": [0, 0] + [1] * len(docs[2])}, docs[2:3]),
+    ("left.pt", {"input_ids": torch.from_numpy(left), "attention_mask": torch.from_numpy(left_mask),
+                 "lengths": torch.from_numpy(lengths)}, docs),
+):
+    torch.save(value, OUT / name)
+    expected[name] = of
+expected.update({"row_length.npz": docs[2:3], "row_scalar.npz": docs[2:3], "left.npz": docs, "left_row.npz": docs[:1]})
+np.savez(OUT / "not_of_mask.npz", input_ids=left, attention_mask=left_mask, lengths=np.roll(lengths, 1))
+torch.save({"input_ids": [0, 7, 8], "attention_mask": [0, 1, 1], "lengths": [1]}, OUT / "not_of_mask.pt")
+np.savez(OUT / "flat.npz", tokens=row, lengths=np.array([2, len(row) - 2]))
+torch.save({"tokens": row_tensor, "lengths": torch.tensor([2, len(row) - 2])}, OUT / "flat.pt")
+torch.save({"tokens": padded_list, "lengths": len(padded_list) + 1}, OUT / "long_list.pt")
+
 
 def hostile(name, program):
     with zipfile.ZipFile(OUT / name, "w") as archive:
