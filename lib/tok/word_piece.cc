@@ -1,5 +1,6 @@
 #include "lib/tok/word_piece.h"
 
+#include <deque>
 #include <string>
 #include <utility>
 
@@ -10,21 +11,21 @@ namespace trainwright {
 
 WordPiece::WordPiece(const TextPipeline& pipeline)
     : longest_word_(pipeline.longest_word), unknown_id_(pipeline.unk_id) {
-  std::vector<std::string> texts;
-  for (const TextPipeline::Token& token : pipeline.tokens) {
-    texts.push_back(pipeline.folds_spaces ? WithSpaces(token.text) : token.text);
-  }
-  const std::string prefix =
-      pipeline.folds_spaces ? WithSpaces(pipeline.continuing_prefix) : pipeline.continuing_prefix;
+  std::deque<std::string> texts;  // whose elements stay where they are
   std::vector<PieceTrie::Entry> first, continuing;
-  for (size_t i = 0; i < texts.size(); ++i) {
-    const bool occurs = !pipeline.folds_spaces || pipeline.tokens[i].text.find(' ') == std::string::npos;
-    if (!occurs || texts[i].empty()) continue;
-    const std::string_view text = texts[i];
-    first.push_back({text, pipeline.tokens[i].id});
-    if (text.starts_with(prefix) && text.size() > prefix.size()) {
-      continuing.push_back({text.substr(prefix.size()), pipeline.tokens[i].id});
-    }
+  // Where spaces are folded, each in a text is U+2581 to the vocabulary, and a ' ' there matches none. The
+  // prefix is of no text: a ' ' in it is one in the vocabulary.
+  const auto add = [&](std::string_view text, uint32_t id, std::vector<PieceTrie::Entry>* entries) {
+    const bool occurs = !pipeline.folds_spaces || text.find(' ') == std::string_view::npos;
+    if (!occurs || text.empty()) return;
+    texts.push_back(pipeline.folds_spaces ? WithSpaces(text) : std::string(text));
+    entries->push_back({texts.back(), id});
+  };
+  const std::string& prefix = pipeline.continuing_prefix;
+  for (const TextPipeline::Token& token : pipeline.tokens) {
+    const std::string_view text = token.text;
+    add(text, token.id, &first);
+    if (text.starts_with(prefix)) add(text.substr(prefix.size()), token.id, &continuing);
   }
   first_ = PieceTrie(std::move(first));
   continuing_ = PieceTrie(std::move(continuing));

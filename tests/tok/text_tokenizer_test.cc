@@ -6,6 +6,7 @@
 #include <functional>
 #include <nlohmann/json.hpp>
 #include <thread>
+#include <utility>
 
 #include "lib/tok/utf8.h"
 #include "tests/support/support.h"
@@ -205,6 +206,42 @@ TEST(TextTokenizerTest, SpacesThatAreReplacedBeforeWhiteSpaceIsCutAtStay) {
   EXPECT_EQ(Encode(*cut, "all of the king "), Encode(*whole, "all of the king "));
   EXPECT_NE(Encode(*cut, "a\nb"), Encode(*whole, "a\nb"));
   EXPECT_EQ(Encode(*cut->MakeReference(), " a b"), Encode(*cut, " a b"));
+}
+
+// A space in the prefix of continuing tokens is of the vocabulary alone: none is folded there.
+TEST(TextTokenizerTest, WordPiecesWithASpaceInTheirPrefixAreTheLibrarysWhereSpacesAreFolded) {
+  const std::vector<std::string> texts = {"ab", "a b", "ba", "b a b", "abab", "a  b", "#b", " a"};
+  const std::string mark = "\xE2\x96\x81";
+  const struct {
+    std::string prefix;
+    std::vector<std::string> tokens;
+    std::vector<std::vector<uint32_t>> ids;  // of Hugging Face tokenizers 0.23.3
+  } cases[] = {{" ",
+                {"[UNK]", "a", " b", mark + "b", " " + mark, "b", " ", " a"},
+                {{1, 2}, {1, 4, 2}, {5, 7}, {5, 4, 7, 4, 2}, {1, 2, 7, 2}, {1, 4, 4, 2}, {0}, {0}}},
+               {" #",
+                {"[UNK]", "a", " #b", mark + "b", " #" + mark, "b", " #a", " b"},
+                {{1, 2}, {1, 4, 2}, {5, 6}, {5, 4, 6, 4, 2}, {1, 2, 6, 2}, {1, 4, 4, 2}, {0}, {0}}},
+               {mark,
+                {"[UNK]", "a", mark + "b", " b", "b", mark + mark, " " + mark, "b" + mark},
+                {{1, 2}, {1, 5, 2}, {0}, {0}, {0}, {1, 5, 5, 2}, {0}, {0}}}};
+  const std::pair<const char*, json> folds[] = {
+      {"pre_tokenizer",
+       {{"type", "Metaspace"}, {"replacement", mark}, {"prepend_scheme", "never"}, {"split", false}}},
+      {"normalizer", {{"type", "Replace"}, {"pattern", {{"String", " "}}}, {"content", mark}}}};
+  for (const auto& [prefix, tokens, ids] : cases) {
+    json file = {
+        {"version", "1.0"},
+        {"model", {{"type", "WordPiece"}, {"unk_token", "[UNK]"}, {"continuing_subword_prefix", prefix}}}};
+    for (size_t i = 0; i < tokens.size(); ++i) file["model"]["vocab"][tokens[i]] = i;
+    for (const auto& [key, step] : folds) {
+      SCOPED_TRACE("prefix \"" + prefix + "\", " + key);
+      json folding = file;
+      folding[key] = step;
+      const auto tokenizer = MakeJsonTokenizer(folding.dump(), "x");
+      for (size_t i = 0; i < texts.size(); ++i) EXPECT_EQ(Encode(*tokenizer, texts[i]), ids[i]) << texts[i];
+    }
+  }
 }
 
 TEST(TextTokenizerTest, PostProcessorsSayWhichTokensBeginAndEndATextAndNamesDoElse) {
