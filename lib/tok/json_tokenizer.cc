@@ -1,5 +1,6 @@
 #include "lib/tok/json_tokenizer.h"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -30,6 +31,17 @@ JsonTokenizer::JsonTokenizer(std::string kind, std::string content, TokenizerJso
       if (json_.tokens[id].special) special_tokens_.push_back({json_.tokens[id].bytes, id, false});
     }
   }
+  MakeEndsSpecial();
+}
+
+void JsonTokenizer::MakeEndsSpecial() {
+  for (const uint32_t id : {identity_.bos_id, identity_.eos_id, identity_.pad_id}) {
+    const auto is_it = [id](const AddedToken& token) { return token.id == id; };
+    if (id == kNoId || json_.tokens[id].special) continue;
+    if (std::any_of(json_.added_tokens.begin(), json_.added_tokens.end(), is_it)) continue;
+    json_.tokens[id].special = true;
+    special_tokens_.push_back({json_.tokens[id].bytes, id, false});
+  }
 }
 
 void JsonTokenizer::TakeSpecialIds(std::string_view config, const std::string& name) {
@@ -38,16 +50,13 @@ void JsonTokenizer::TakeSpecialIds(std::string_view config, const std::string& n
   const auto id_of = [&](const char* key) {
     nlohmann::json token = object.value(key, nlohmann::json());
     if (token.is_object()) token = token.value("content", nlohmann::json());
-    if (!token.is_string()) return kNoId;
-    for (const AddedToken& added : json_.added_tokens) {
-      if (added.content == token.get_ref<const std::string&>()) return added.id;
-    }
-    return kNoId;
+    return token.is_string() ? IdOfToken(json_, token.get_ref<const std::string&>()) : kNoId;
   };
   identity_.bos_id = id_of("bos_token");
   identity_.eos_id = id_of("eos_token");
   identity_.pad_id = id_of("pad_token");
   identity_.unk_id = id_of("unk_token");
+  MakeEndsSpecial();
 }
 
 bool JsonTokenizer::TakeSpecialIds(const TokenizerIdentity& recorded) {
@@ -58,6 +67,7 @@ bool JsonTokenizer::TakeSpecialIds(const TokenizerIdentity& recorded) {
   identity_.eos_id = recorded.eos_id;
   identity_.pad_id = recorded.pad_id;
   identity_.unk_id = recorded.unk_id;
+  MakeEndsSpecial();
   return true;
 }
 

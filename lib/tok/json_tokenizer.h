@@ -36,6 +36,10 @@ class JsonTokenizer : public Tokenizer {
   void CheckId(uint32_t id) const;
 
  private:
+  /// What begins, ends and pads texts stands for no text, also where no added token says so: transformers
+  /// makes such a token of the model a special one.
+  void MakeEndsSpecial();
+
   TokenizerIdentity identity_;
   TokenizerJson json_;
   std::vector<SpecialToken> special_tokens_;

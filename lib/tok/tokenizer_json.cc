@@ -389,7 +389,7 @@ class Reader : private TokenizerJsonValues {
           continue;
         }
         if (!special->is_object()) RefuseShape(type);
-        const uint32_t id = IdOfSpecial(TextOf(Required(*special, "id", type), type));
+        const uint32_t id = IdOfEnd(TextOf(Required(*special, "id", type), type));
         (before ? json_.bos_id : json_.eos_id) = id;
       }
     }
@@ -398,7 +398,13 @@ class Reader : private TokenizerJsonValues {
     const std::string place = "post_processor." + std::string(key);
     const dom::array pair = ArrayOf(Required(step, key, place), place);
     if (pair.size() != 2) RefuseShape(place);
-    return IdOfSpecial(TextOf(pair.at(0), place));
+    return IdOfEnd(TextOf(pair.at(0), place));
+  }
+  /// What the post-processor names may be a token of the model that no added token repeats.
+  uint32_t IdOfEnd(std::string_view content) const {
+    const uint32_t added = IdOfSpecial(content);
+    const auto of_model = ids_.find(content);
+    return added == kNoId && of_model != ids_.end() ? of_model->second : added;
   }
   uint32_t IdOfSpecial(std::string_view content) const {
     for (const AddedToken& token : json_.added_tokens) {
@@ -441,6 +447,25 @@ class Reader : private TokenizerJsonValues {
 
 TokenizerJson ParseTokenizerJson(std::string_view content, const std::string& name) {
   return Reader(content, name).Read();
+}
+
+uint32_t IdOfToken(const TokenizerJson& json, std::string_view content) {
+  for (const AddedToken& token : json.added_tokens) {
+    if (token.content == content) return token.id;
+  }
+  if (json.text) {
+    for (const TextPipeline::Token& token : json.text->tokens) {
+      if (token.text == content) return token.id;
+    }
+    return kNoId;
+  }
+  const std::optional<std::string> bytes = ByteCharacters().Bytes(content);
+  for (uint32_t id = 0; id < json.tokens.size(); ++id) {
+    const TokenizerJson::Token& token = json.tokens[id];
+    if (!token.in_model || token.spells_bytes != bytes.has_value()) continue;
+    if (token.bytes == (bytes ? std::string_view(*bytes) : content)) return id;
+  }
+  return kNoId;
 }
 
 }  // namespace trainwright

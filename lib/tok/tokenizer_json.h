@@ -62,4 +62,8 @@ struct TokenizerJson {
 /// \throws Error{kBadInput} when it is malformed, or is a tokenizer that this build does not encode exactly
 TokenizerJson ParseTokenizerJson(std::string_view content, const std::string& name);
 
+/// The id of an added token or one of the model, by how the file writes it, as the library's token_to_id; or
+/// kNoId.
+uint32_t IdOfToken(const TokenizerJson& json, std::string_view content);
+
 }  // namespace trainwright

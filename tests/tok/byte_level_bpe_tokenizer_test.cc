@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <initializer_list>
 #include <nlohmann/json.hpp>
 #include <thread>
 
@@ -227,6 +228,28 @@ TEST(TokenizerJsonTest, TheConfigBesideItSaysWhichTokensBeginAndEndATextAndTheSt
   TokenizerIdentity impossible = identity;
   impossible.eos_id = identity.vocab_size;
   EXPECT_EQ(test::CodeOf([&] { TokenizerFromIdentity(impossible); }), ErrorCode::kBadInput);
+}
+
+// transformers makes what its configuration names special, though no added token repeats it.
+TEST(TokenizerJsonTest, TheConfigMayNameTokensThatTheModelAloneHas) {
+  const test::TemporaryFolder folder;
+  json file = json::parse(ReadFile(FamilyPath("neox")));
+  file["added_tokens"] = json::array();
+  test::WriteFile(folder.path("tokenizer.json"), file.dump());
+  const json& vocabulary = file["model"]["vocab"];
+  // The last is the text of the token that the vocabulary writes with "\u0120" for the space.
+  test::WriteFile(folder.path("tokenizer_config.json"),
+                  R"({"bos_token": "\u0120the", "eos_token": "<|endoftext|>", "pad_token": " the"})");
+  const auto tokenizer = LoadTokenizer(folder.path());
+  const TokenizerIdentity& identity = tokenizer->identity();
+  EXPECT_EQ(identity.bos_id, vocabulary["\u0120the"]);
+  EXPECT_EQ(identity.eos_id, vocabulary["<|endoftext|>"]);
+  EXPECT_EQ(identity.pad_id, kNoId);
+  const auto of_stream = TokenizerFromIdentity(identity);
+  for (const Tokenizer* each : std::initializer_list<const Tokenizer*>{tokenizer.get(), of_stream.get()}) {
+    const std::vector<uint32_t> ids = {vocabulary["a"], identity.eos_id};
+    EXPECT_EQ(each->Decode(ids), "a");
+  }
 }
 
 TEST(TokenizerJsonTest, AFoldersSentencePieceModelComesFirst) {

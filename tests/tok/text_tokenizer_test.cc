@@ -6,6 +6,7 @@
 #include <functional>
 #include <nlohmann/json.hpp>
 #include <thread>
+#include <tuple>
 #include <utility>
 
 #include "lib/tok/utf8.h"
@@ -260,6 +261,18 @@ TEST(TextTokenizerTest, PostProcessorsSayWhichTokensBeginAndEndATextAndNamesDoEl
     EXPECT_EQ(identity.eos_id, test_case.eos_id);
     EXPECT_EQ(identity.pad_id, test_case.pad_id);
     EXPECT_EQ(identity.unk_id, test_case.unk_id);
+  }
+}
+
+// The library puts these ids around a text whether or not a token of the model is an added one, too.
+TEST(TextTokenizerTest, PostProcessorsMayNameTokensThatTheModelAloneHas) {
+  for (const auto& [family, bos_id, eos_id] : {std::tuple("bert", 2u, 3u), std::tuple("t5", kNoId, 1u)}) {
+    SCOPED_TRACE(family);
+    json file = json::parse(ReadFile(FamilyPath(family)));
+    file["added_tokens"] = json::array();
+    const auto tokenizer = MakeJsonTokenizer(file.dump(), "x");
+    EXPECT_EQ(tokenizer->identity().bos_id, bos_id);
+    EXPECT_EQ(tokenizer->identity().eos_id, eos_id);
   }
 }
 
