@@ -49,7 +49,20 @@ import json, sys
 config = json.load(open(sys.argv[1]))
 print(min(2048, config.get("max_position_embeddings", config.get("n_positions", 2048))))' "$model/config.json")
 mkdir -p "$out"
-made_of="$(sha256sum < "$data") $(sha256sum < "$model/config.json") $seq${template:+ $template}"
+
+# hash_of FILE...: of the files' names and contents; files that are missing count, too.
+hash_of() {
+  local file
+  for file; do
+    printf '%s ' "${file##*/}"
+    if [[ -f $file ]]; then sha256sum < "$file"; else echo none; fi
+  done | sha256sum
+}
+
+# What shapes the shards: a name may stay where its content does not.
+shaping=("$model"/{config.json,chat_template.jinja,tokenizer_config.json,tokenizer.json,tokenizer.model,tokenizer.tiktoken})
+[[ -z $template ]] || shaping+=("$template" "$template"/{chat_template.jinja,tokenizer_config.json})
+made_of="$(sha256sum < "$data") $(hash_of "${shaping[@]}") $seq${template:+ $template}"
 if [[ -e $out/made-of && $(< "$out/made-of") != "$made_of" ]]; then
   die "$out was made of other conversations, of another model or with another --seq or --template" "--out names another folder"
 fi
@@ -74,15 +87,34 @@ else
 fi
 
 heading "4/4 An answer"
-question=$(python3 -c '
+# The words of the first user are those that pretokenize reads, whatever shape the data has. Of 64 conversations the
+# first is taken whose question surely fits, else that with the shortest.
+cat > "$out/question.jinja" << 'JINJA'
+{%- for turn in messages -%}
+  {%- if turn.role == 'user' -%}
+    {{- turn.content if turn.content is string else turn.content | selectattr('type', 'equalto', 'text') | map(attribute='text')
+        | join(' ') -}}
+  {%- elif turn.role == 'assistant' -%}
+    {% generation %}{{ turn.content }}.{% endgeneration %}
+  {%- endif -%}
+{%- endfor -%}
+JINJA
+question=$(pretokenize -q --records sft --tokenizer bytes --template "$out/question.jinja" --on-error skip --limit 64 "$data" |
+  pretokenize -q --decode --to jsonl | python3 -c '
 import json, sys
-for line in open(sys.argv[1], encoding="utf-8"):
-    record = json.loads(line) if line.strip() else {}
-    turns = [turn.get("content") for turn in record.get("messages", []) if turn.get("role") == "user"]
-    said = turns[0] if turns else record.get("prompt") or record.get("question") or record.get("instruction")
-    if isinstance(said, str):
-        print(" ".join(said.split()))
-        break' "$data")
-printf '%s\n' "$question"
-printf '%s\n' "$question" | run generate --chat --checkpoint "$model" --adapter "$out/run" --max-tokens 64 --format text
+said = []
+for line in sys.stdin.buffer:
+    segments = json.loads(line)["segments"]
+    if segments and not segments[0]["loss"]:
+        said.append(" ".join(segments[0]["text"].split()).encode())
+said = [words for words in said if words]
+fitting = [words for words in said if len(words) <= int(sys.argv[1])]
+sys.stdout.buffer.write(fitting[0] if fitting else min(said, key=len, default=b""))' "$seq") || question=''
+rm -f "$out/question.jinja"
+if [[ $question ]]; then
+  printf '%s\n' "$question"
+  printf '%s\n' "$question" | run generate --chat --checkpoint "$model" --adapter "$out/run" --max-tokens 64 --format text
+else
+  say "no question was found in $data to show an answer to"
+fi
 say "the model is $out/model, its adapter $out/run; losses are in $out/run/metrics.jsonl"

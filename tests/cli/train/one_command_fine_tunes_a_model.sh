@@ -38,3 +38,35 @@ test ! -e untuned/run
 "$finetune" --template plain --out untuned --epochs 1 --lora 2 bare talks.jsonl -- --threads 1 --batch 1 > told 2>&1
 grep -q 'the model is untuned/model' told
 fails 1 'with another --seq or --template' "$finetune" --template chatml --out untuned bare talks.jsonl
+
+# A name stays where a template's text changes, and so may the model's folder where its files do.
+cp model/chat_template.jinja own.jinja
+"$finetune" --template own.jinja --out by_name --epochs 1 --lora 2 bare talks.jsonl -- --threads 1 --batch 1 > told 2>&1
+echo '{% for m in messages %}[{{ m.role }}]{{ m.content }}{{ eos_token }}{% endfor %}{% if add_generation_prompt %}[assistant]{% endif %}' \
+  > own.jinja
+fails 1 'was made of other conversations' "$finetune" --template own.jinja --out by_name bare talks.jsonl
+cp model/chat_template.jinja kept.jinja
+cp own.jinja model/chat_template.jinja
+fails 1 'was made of other conversations' "$finetune" --out tuned model talks.jsonl
+cp kept.jinja model/chat_template.jinja
+
+# The question is that of what was read: not of lines left out, behind a byte order mark, of any shape and compression.
+asks() {
+  "$finetune" --out asked --epochs 1 --lora 2 model "$1" -- --threads 1 --batch 1 > told 2>&1
+  grep -qx "$2" told
+  grep -q 'the model is asked/model' told
+  rm -r asked
+}
+{ echo 'not json' && echo '{"messages": null}' && echo '{"question": "Why\nso?", "answer": "So."}'; } > left_out.jsonl
+asks left_out.jsonl 'Why so?'
+printf '\xEF\xBB\xBF{"prompt": "Marked?", "response": "Yes."}\n' > marked.jsonl
+asks marked.jsonl 'Marked?'
+echo '{"conversations": [{"from": "human", "value": "Hi there?"}, {"from": "gpt", "value": "Hello"}]}' | gzip > shared.jsonl.gz
+asks shared.jsonl.gz 'Hi there?'
+echo '{"messages": [{"role": "system", "content": "S"}, {"role": "user", "content": [{"type": "text", "text": "In parts?"}]},
+  {"role": "assistant", "content": "A"}]}' | tr -d '\n' > parts.jsonl
+echo '{% for m in messages %}<{{ m.role }}>{{ m.content if m.content is string else m.content[0].text }}{{ eos_token }}{% endfor %}' \
+  '{% if add_generation_prompt %}<assistant>{% endif %}' | sed 's/ {% if/{% if/' > model/chat_template.jinja
+asks parts.jsonl 'In parts?'
+echo '{"messages": [{"role": "user", "content": " "}, {"role": "assistant", "content": "A"}]}' > blank.jsonl
+asks blank.jsonl '.*no question was found in blank.jsonl.*'
