@@ -55,7 +55,7 @@ class TextPool {
 
 /// A record that is to get negatives.
 struct MinedRecord {
-  nlohmann::ordered_json object;
+  std::vector<std::pair<std::string, std::string>> members;  ///< values as they are written
   InstructedText query;
   std::vector<uint64_t> positives;  ///< rows of the pool
   std::vector<std::string>
@@ -67,6 +67,13 @@ struct MinedRecord {
 nlohmann::ordered_json JsonOfText(const InstructedText& text) {
   if (text.instruction.empty()) return text.text;
   return nlohmann::ordered_json::array({text.instruction, text.text});
+}
+
+std::string LineOf(const std::vector<std::pair<std::string, std::string>>& members) {
+  std::string line;
+  for (const auto& [name, value] : members)
+    line += (line.empty() ? "{" : ",") + JsonTextOf(name) + ":" + value;
+  return line + "}\n";
 }
 
 class MiningRun {
@@ -126,8 +133,8 @@ class MiningRun {
     const std::string sha256 = ForEachTextLine(path, [&](std::string_view line, const JsonPlace& place) {
       if (const auto problem = reader.Read(line, &example)) throw place.Bad(problem->problem, problem->hint);
       MinedRecord record;
-      record.object = OrderedJsonOf(line);
-      if (!record.object.is_object()) throw place.Bad("is no JSON object");
+      if (!JsonOf(WithNumbersInRange(line)).is_object()) throw place.Bad("is no JSON object");
+      for (const auto& [name, value] : MembersAsWritten(line)) record.members.emplace_back(name, value);
       for (const InstructedText& text : example.texts) {
         if (text.role == TextRole::kQuery) {
           record.query = text;
@@ -219,11 +226,14 @@ class MiningRun {
     for (size_t i = 0; i < records_.size(); ++i) {
       MinedRecord& record = records_[i];
       const auto rows = ChooseNegatives(found[i], ExcludedOf(record), record.positive_score, rules);
+      auto neg = std::find_if(record.members.begin(), record.members.end(),
+                              [](const auto& member) { return member.first == "neg"; });
+      if (neg == record.members.end()) neg = record.members.insert(neg, {"neg", "[]"});
       nlohmann::ordered_json negatives = nlohmann::ordered_json::array();
-      if (settings_.mining.keep_negatives && record.object.contains("neg")) negatives = record.object["neg"];
+      if (settings_.mining.keep_negatives) negatives = OrderedJsonOf(neg->second);
       for (const uint64_t row : rows) negatives.push_back(JsonOfText(pool_.texts()[row]));
-      record.object["neg"] = negatives;
-      sink_->Write(AsBytes(JsonLineOf(record.object)));
+      neg->second = JsonTextOf(negatives);
+      sink_->Write(AsBytes(LineOf(record.members)));
       negatives_ += rows.size();
       records_short_ += static_cast<int64_t>(rows.size()) < rules.negatives ? 1 : 0;
     }

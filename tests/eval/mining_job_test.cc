@@ -56,6 +56,16 @@ TEST_F(MiningTest, APositiveIsNeverANegativeWhicheverRecordBringsIt) {
   EXPECT_EQ(summary_["corpus"], 7) << "texts are told apart by what they say";
 }
 
+TEST_F(MiningTest, WhatElseRecordsSayIsKeptAsItIsWritten) {
+  settings_.mining.negatives = 1;
+  const std::string kept = "\"id\": 340282366920938463463374607431768211455, \"pi\": 3.1400, \"z\": [1e400]";
+  Mined("{" + kept + ", \"query\": \"q\", \"pos\": [\"p\"]}\n{\"query\": \"r\", \"pos\": [\"s\"]}\n");
+  EXPECT_THAT(
+      test::ReadFile(settings_.output),
+      testing::StartsWith("{\"id\":340282366920938463463374607431768211455,\"pi\":3.1400,\"z\":[1e400],"
+                          "\"query\":\"q\",\"pos\":[\"p\"],\"neg\":[\"s\"]}\n"));
+}
+
 TEST_F(MiningTest, NegativesComeFromTheCorpusThatIsGiven) {
   test::WriteFile(folder_.path("corpus.txt"), "one\ntwo\nthe positive\nthe query\n");
   settings_.mining.corpus = folder_.path("corpus.txt");
