@@ -72,6 +72,9 @@ class FamilyDescription {
     return 0;
   }
 
+  /// Why transformers refuses a model of this config, which is sound; empty where it does not.
+  virtual std::string ProblemInTransformers(const ModelConfig& /*config*/) const { return ""; }
+
   /// Tokens of a sequence at most.
   virtual int64_t LongestSequence(const ModelConfig& config) const { return config.max_positions; }
   /// Whether a token never depends on later ones: bidirectional attention is refused.

@@ -1,6 +1,7 @@
 #include "lib/spec/llama_family.h"
 
 #include <nlohmann/json.hpp>
+#include <string>
 #include <utility>
 
 #include "lib/spec/config_fields.h"
@@ -39,6 +40,12 @@ class LlamaDescription final : public LlamaLikeFamily {
       presets.push_back({.config = ConfigOf(shape), .note = kPublishedShape});
     }
     return presets;
+  }
+
+  std::string ProblemInTransformers(const ModelConfig& config) const override {
+    return config.hidden_size % config.num_heads == 0
+               ? ""
+               : "hidden_size is not a multiple of num_attention_heads, as it asks of Llama models";
   }
 
  protected:

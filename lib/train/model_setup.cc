@@ -2,6 +2,7 @@
 
 #include <filesystem>
 #include <optional>
+#include <string>
 
 #include "lib/base/error.h"
 #include "lib/base/log.h"
@@ -14,6 +15,7 @@
 #include "lib/model/open_model.h"
 #include "lib/model/peft_folder.h"
 #include "lib/model/weights_io.h"
+#include "lib/spec/family.h"
 #include "lib/train/checkpoint_parts.h"
 #include "lib/train/model_copy.h"
 
@@ -79,6 +81,10 @@ ModelSetup SetUpNewModel(const ModelFamilies& families, const TrainSettings& set
   setup.model = MakeModel(families, run->model.config, plan.precision, run->compute.device,
                           start ? std::nullopt : std::optional(plan.seed), run->compute.kinds, plan.tuning);
   FlatParameters& parameters = setup.model->parameters();
+  const std::string problem = FamilyOf(run->model.config).ProblemInTransformers(run->model.config);
+  if (!start && !problem.empty()) {
+    LogWarning("Hugging Face transformers will not open the checkpoints: " + problem);
+  }
   if (start) {
     LoadWeights(start->folder, &parameters);
     start->watch->ThrowIfChanged();

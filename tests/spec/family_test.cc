@@ -9,6 +9,7 @@
 #include "lib/base/error.h"
 #include "lib/spec/built_in_families.h"
 #include "lib/spec/config_json.h"
+#include "lib/spec/llama_family.h"
 #include "lib/spec/lora_targets.h"
 #include "lib/spec/model_flops.h"
 #include "lib/spec/saved_modules.h"
@@ -161,6 +162,18 @@ TEST(SavedModulesTest, TheHeadOfNeoxIsCalledAsItsFilesOrAsTransformersCallsIt) {
   for (const char* name : {"lm_head", "embed_out"}) {
     EXPECT_EQ(ChooseSavedModules(name, neox, false).modules, std::vector<std::string>{"embed_out"}) << name;
   }
+}
+
+// transformers 5 refuses such a Llama when it reads config.json, whatever head_dim says.
+TEST(FamilyTest, ALlamaThatTransformersDoesNotOpenIsTold) {
+  ModelConfig config;
+  config.family = &LlamaFamily();
+  config.hidden_size = 64;
+  config.num_heads = 6;
+  config.head_dim = 10;
+  EXPECT_NE(LlamaFamily().ProblemInTransformers(config).find("num_attention_heads"), std::string::npos);
+  config.num_heads = 4;
+  EXPECT_EQ(LlamaFamily().ProblemInTransformers(config), "");
 }
 
 }  // namespace

@@ -294,7 +294,7 @@ TEST(BenchToolTest, MistakesAreNamed) {
 TEST(BenchToolTest, AMetricThatNothingReportsIsRefusedBeforeAnythingRuns) {
   const test::TemporaryFolder folder;
   const std::string marks = "echo >> " + folder.path("ran");
-  const CommandResult result =
+  const auto result =
       RunShell("bench --before '" + marks + "' --after '" + marks + "' --by nope" + std::string(kQuick));
   EXPECT_EQ(result.exit_status, 3);
   EXPECT_NE(result.standard_error.find("'nope'"), std::string::npos) << result.standard_error;
