@@ -1,5 +1,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
 #include <vector>
 
 #include "lib/base/bytes.h"
@@ -33,6 +35,14 @@ json ReadObject(const std::string& path) {
   return object;
 }
 
+/// The way that "pooling_mode" names: a name, or a list of one. Of several the vectors would stand one behind
+/// the other.
+std::optional<Pooling> NamedPooling(const json& config) {
+  json mode = config.value("pooling_mode", json());
+  if (mode.is_array() && mode.size() == 1) mode = json(mode.front());
+  return mode.is_string() ? FindPooling(mode.get<std::string>()) : std::nullopt;
+}
+
 /// \param config names the way as "pooling_mode", or has a switch for each
 Pooling PoolingOf(const json& config, const std::string& path) {
   constexpr struct {
@@ -42,7 +52,7 @@ Pooling PoolingOf(const json& config, const std::string& path) {
                 {"pooling_mode_mean_tokens", Pooling::kMean},
                 {"pooling_mode_weightedmean_tokens", Pooling::kWeightedMean},
                 {"pooling_mode_lasttoken", Pooling::kLastToken}};
-  std::optional<Pooling> found = FindPooling(config.value("pooling_mode", std::string()));
+  std::optional<Pooling> found = NamedPooling(config);
   int modes = found ? 1 : 0;
   for (const auto& [name, value] : config.items()) {
     if (!name.starts_with("pooling_mode_") || value != json(true)) continue;

@@ -162,8 +162,22 @@ TEST_F(EmbeddingSpecFolderTest, APoolingIsReadByTheNameThatNewerFilesHave) {
   EXPECT_EQ(Read()->pooling, Pooling::kCls);
   name_mode("\"mean\"");
   EXPECT_EQ(Read()->pooling, Pooling::kMean);
-  name_mode("[\"mean\", \"max\"]");
-  EXPECT_EQ(test::CodeOf([&] { Read(); }), ErrorCode::kBadInput);
+}
+
+TEST_F(EmbeddingSpecFolderTest, AListOfPoolingsIsReadWhereItNamesOne) {
+  WriteModules(/*with_dense=*/false);
+  const auto name_modes = [&](const std::string& modes) {
+    Write("1_Pooling/config.json", R"json({"embedding_dimension": 48, "pooling_mode": )json" + modes + "}");
+  };
+  name_modes("[\"lasttoken\"]");
+  EXPECT_EQ(Read()->pooling, Pooling::kLastToken);
+  for (const char* modes : {R"(["mean", "cls"])", R"(["mean", "max"])", "[]", "[1]", "3"}) {
+    name_modes(modes);
+    EXPECT_THAT(test::MessageOf([&] { Read(); }),
+                testing::HasSubstr("names no pooling that is known here, or several"))
+        << modes;
+    EXPECT_EQ(test::CodeOf([&] { Read(); }), ErrorCode::kBadInput) << modes;
+  }
 }
 
 TEST_F(EmbeddingSpecFolderTest, ABodyOfItsOwnIsBidirectional) {
