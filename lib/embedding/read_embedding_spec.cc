@@ -1,3 +1,5 @@
+#include <algorithm>
+#include <cstdint>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -19,7 +21,9 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::json;
 
-constexpr char kModulesFile[] = "modules.json", kModuleConfig[] = "config.json";
+constexpr char kModulesFile[] = "modules.json", kModuleConfig[] = "config.json",
+               kConfigOfTokenizer[] = "tokenizer_config.json";
+constexpr char kLongestOfTokenizer[] = "model_max_length";
 constexpr uint64_t kMostBytes = 1 << 24;
 
 std::string TextOf(const std::string& path) {
@@ -123,6 +127,35 @@ bool HasOwnBody(const json& config) {
   return !body.empty() && body != ModuleOf(*own, "AutoModelForCausalLM");
 }
 
+/// The longest text of a tokenizer; 0: as long as the model's positions.
+/// \param model config.json
+int64_t LongestOfTokenizer(const std::string& folder, const json& model) {
+  constexpr double kNone = 1e9;  // transformers writes 1e30 for a tokenizer that has no longest text
+  const json config = ReadObject(folder + "/" + kConfigOfTokenizer);
+  const json longest = config.value(kLongestOfTokenizer, config.value("max_len", json()));
+  const json positions = model.value("max_position_embeddings", model.value("n_positions", json()));
+  const double most = positions.is_number() ? std::min(kNone, positions.get<double>()) : kNone;
+  const double tokens = longest.is_number() ? longest.get<double>() : kNone;
+  return tokens >= 1 && tokens < most ? static_cast<int64_t>(tokens) : 0;
+}
+
+/// The longest text in tokens, as sentence-transformers finds it: what its own file has for the tokenizer,
+/// else its max_seq_length, else what the tokenizer's file has.
+/// \param limits the library's file, at `path`
+/// \param model config.json
+int64_t LongestText(const json& limits, const std::string& path, const std::string& folder,
+                    const json& model) {
+  // The older name of the same field goes first.
+  const json arguments = limits.value("tokenizer_args", limits.value("processor_kwargs", json::object()));
+  const bool of_arguments = arguments.is_object() && arguments.contains(kLongestOfTokenizer);
+  const json& from = of_arguments ? arguments : limits;
+  const char* field = of_arguments ? kLongestOfTokenizer : "max_seq_length";
+  if (!from.contains(field) || from.at(field).is_null()) return LongestOfTokenizer(folder, model);
+  int64_t longest = 0;
+  ReadField(from, field, path, &longest);
+  return longest;
+}
+
 EmbeddingSpec FromModules(const json& modules, const std::string& folder) {
   EmbeddingSpec spec;
   spec.normalize = false;
@@ -153,18 +186,16 @@ EmbeddingSpec FromModules(const json& modules, const std::string& folder) {
   // Behind the prompt weights are what they are here; what is pooled is what a mean pools.
   spec.template_text = pools_behind_prompt ? ReadTextTemplate(folder, Pooling::kMean, /*pools_prompt=*/false)
                                            : ReadTextTemplate(folder, spec.pooling, pools_prompt);
-  const bool bidirectional = HasOwnBody(ReadObject(folder + "/" + kModuleConfig));
+  const json model = ReadObject(folder + "/" + kModuleConfig);
+  const bool bidirectional = HasOwnBody(model);
   spec.attention = bidirectional ? "bb" : "cc";
   spec.mask = bidirectional ? AttentionMask::kBidirectional : AttentionMask::kCausal;
   const std::string limits = folder + "/sentence_bert_config.json";
-  const json longest = ReadObject(limits);
-  if (longest.value("do_lower_case", json()) == json(true)) {
+  const json read = ReadObject(limits);
+  if (read.value("do_lower_case", json()) == json(true)) {
     throw Error(ErrorCode::kBadInput, limits, "says do_lower_case, and texts here stay as they are");
   }
-  if (longest.contains("max_seq_length") && !longest["max_seq_length"].is_null()) {
-    ReadField(longest, "max_seq_length", limits, &spec.query_max_len);
-    spec.passage_max_len = spec.query_max_len;
-  }
+  spec.query_max_len = spec.passage_max_len = LongestText(read, limits, folder, model);
   return spec;
 }
 

@@ -180,6 +180,39 @@ TEST_F(EmbeddingSpecFolderTest, AListOfPoolingsIsReadWhereItNamesOne) {
   }
 }
 
+TEST_F(EmbeddingSpecFolderTest, TheLongestTextIsTheOneThatTheLibraryTakes) {
+  // What sentence-transformers 5.7 has as max_seq_length of such folders; 0 stands for the positions.
+  const struct {
+    const char *library, *tokenizer, *model;
+    int64_t expected;
+  } kFolders[] = {
+      {"{}", R"({"model_max_length": 5})", R"({"max_position_embeddings": 100})", 5},
+      {"{}", R"({"model_max_length": 5})", R"({"n_positions": 100})", 5},
+      {"{}", R"({"max_len": 7})", R"({"max_position_embeddings": 100})", 7},
+      {R"({"max_seq_length": null})", R"({"model_max_length": 5})", "{}", 5},
+      {R"({"max_seq_length": 9})", R"({"model_max_length": 5})", "{}", 9},
+      {R"({"max_seq_length": 9, "tokenizer_args": {"model_max_length": 3}})", "{}", "{}", 3},
+      {R"({"max_seq_length": 9, "processor_kwargs": {"model_max_length": 3}})", "{}", "{}", 3},
+      {R"({"tokenizer_args": {}, "processor_kwargs": {"model_max_length": 3}})", R"({"model_max_length": 5})",
+       "{}", 5},
+      {R"({"tokenizer_args": {"padding_side": "left"}})", R"({"model_max_length": 5})", "{}", 5},
+      {"{}", R"({"model_max_length": 500})", R"({"max_position_embeddings": 100})", 0},
+      {"{}", R"({"model_max_length": 500})", R"({"n_positions": 100})", 0},
+      {"{}", R"({"model_max_length": 1000000000000000019884624838656})", "{}", 0},
+      {"{}", R"({"model_max_length": null})", "{}", 0},
+      {"{}", "{}", R"({"max_position_embeddings": 100})", 0},
+  };
+  WriteModules(/*with_dense=*/false);
+  for (const auto& folder : kFolders) {
+    Write("sentence_bert_config.json", folder.library);
+    Write("tokenizer_config.json", folder.tokenizer);
+    Write("config.json", folder.model);
+    ASSERT_TRUE(Read().has_value());
+    EXPECT_EQ(Read()->query_max_len, folder.expected) << folder.library << folder.tokenizer << folder.model;
+    EXPECT_EQ(Read()->passage_max_len, folder.expected) << folder.library << folder.tokenizer;
+  }
+}
+
 TEST_F(EmbeddingSpecFolderTest, ABodyOfItsOwnIsBidirectional) {
   WriteModules(/*with_dense=*/false);
   Write("config.json", R"json({"auto_map": {"AutoModel": "modeling_other.OtherModel"}})json");
