@@ -7,6 +7,7 @@
 #include "lib/base/error.h"
 #include "lib/nn/precision_option.h"
 #include "lib/spec/family.h"
+#include "lib/spec/weight_format.h"
 
 namespace trainwright {
 namespace {
@@ -81,9 +82,10 @@ TextRole ParseRole(const std::string& name) {
 TextEmbedder::TextEmbedder(const ModelFamilies& families, const EmbeddingSettings& settings,
                            const ProcessSetup& process, World* world)
     : precision_(ParsePrecision(settings.mixed_precision, process.device)) {
-  checkpoint_ = LoadCheckpoint(families, settings.checkpoint, precision_, process.device,
-                               ParseAttentionBackend(settings.attn_backend, "--attn-backend"),
-                               settings.adapter, settings.allow_other_base);
+  checkpoint_ =
+      LoadCheckpoint(families, settings.checkpoint, precision_, process.device,
+                     ParseAttentionBackend(settings.attn_backend, "--attn-backend"), settings.adapter,
+                     settings.allow_other_base, WeightFormat::kPlain, /*embeds=*/true);
   if (checkpoint_.tokenizer == nullptr) {
     throw Error(ErrorCode::kBadInput, checkpoint_.folder, checkpoint_.tokenizer_problem, "",
                 "put its tokenizer.model or tokenizer.json there");

@@ -1,10 +1,12 @@
 #include "lib/eval/evaluate_job.h"
 
+#include <algorithm>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <optional>
 #include <utility>
+#include <vector>
 
 #include "lib/base/error.h"
 #include "lib/base/log.h"
@@ -284,6 +286,13 @@ struct Subject {
   std::optional<ObjectiveOptions> objective;
 };
 
+/// Whether all records are texts to embed, which no metric reads logits of.
+bool HoldsTextsAlone(const ShardSet& set) {
+  const std::vector<ShardSetPart> parts = set.parts();
+  return std::all_of(parts.begin(), parts.end(),
+                     [](const ShardSetPart& part) { return part.records == RecordKind::kContrastive; });
+}
+
 Subject OpenSubject(const ModelFamilies& families, const ObjectiveRegistry& objectives,
                     const EvaluateJobOptions& options) {
   const c10::Device device = options.process.device;
@@ -295,18 +304,19 @@ Subject OpenSubject(const ModelFamilies& families, const ObjectiveRegistry& obje
                 "leave out " + options.flag_of_text + ": pretokenize decided it when it made the tokens");
   }
   subject.precision = ParsePrecision(options.mixed_precision, device);
+  if (subject.is_shards && options.data != "-") subject.set = ShardSet::Open(options.data);
   subject.checkpoint =
       LoadCheckpoint(families, options.checkpoint, subject.precision, device,
                      ParseAttentionBackend(options.attn_backend, "--attn-backend"), options.adapter,
-                     options.allow_other_base, ParseWeightFormat(options.quant, "--quant"));
+                     options.allow_other_base, ParseWeightFormat(options.quant, "--quant"),
+                     subject.set && HoldsTextsAlone(*subject.set));
   subject.sequence_tokens = options.sequence_tokens > 0 ? options.sequence_tokens
                                                         : subject.checkpoint.model->config().max_positions;
   if (!options.eval_split.empty() && !subject.is_shards) {
     throw Error(ErrorCode::kUsage, "--eval-split", "divides shards, and " + options.data + " is text", "",
                 "evaluate on the shards that train read");
   }
-  if (!subject.is_shards || options.data == "-") return subject;
-  subject.set = ShardSet::Open(options.data);
+  if (!subject.set) return subject;
   subject.objective = ObjectiveOfRecords(objectives, subject.set->header().record_kind, subject.checkpoint);
   return subject;
 }

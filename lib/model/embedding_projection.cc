@@ -125,10 +125,8 @@ std::optional<int64_t> ProjectionOf(const std::string& folder) {
   return entry.shape[0];
 }
 
-std::optional<EmbeddingTuning> EmbeddingTuningOf(const std::string& folder) {
-  const std::optional<int64_t> projection = ProjectionOf(folder);
-  if (!projection) return std::nullopt;
-  return EmbeddingTuning{.projection = *projection};
+EmbeddingTuning EmbeddingTuningOf(const std::string& folder, bool needs_head) {
+  return {.projection = ProjectionOf(folder).value_or(0), .needs_head = needs_head};
 }
 
 void LoadProjection(const std::string& folder, FlatParameters* parameters) {

@@ -40,8 +40,9 @@ void WriteProjection(const std::string& folder, const FlatParameters& parameters
 std::optional<int64_t> ProjectionOf(const std::string& folder);
 
 /// What a model needs beside config.json to take the weights of a folder: its projection, if it has one.
+/// \param needs_head as in EmbeddingTuning
 /// \throws as ProjectionOf
-std::optional<EmbeddingTuning> EmbeddingTuningOf(const std::string& folder);
+EmbeddingTuning EmbeddingTuningOf(const std::string& folder, bool needs_head = true);
 
 /// Fills the projection of a model that has one, and refreshes the compute copy.
 /// \throws Error{kBadInput} naming the tensor that is missing or of another shape or type; Error{kIo}

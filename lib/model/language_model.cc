@@ -76,6 +76,7 @@ at::Tensor LanguageModel::LogitsOf(const at::Tensor& hidden_nd) const {
 
 at::Tensor LanguageModel::HeadMatrix() const {
   const Parameter& head = parameters().all()[body_->head()];
+  TRAINWRIGHT_CHECK(!head.absent);
   if (!head.quantized()) return head.compute;
   return body_->parameters().ComputeMatrix(body_->head(), head.shape[0], head.shape[1]);
 }

@@ -115,6 +115,7 @@ bool LayerStack::ThawSavedModules(const std::string& names) {
 
 void LayerStack::AddEmbeddingPart(const EmbeddingTuning& tuning) {
   if (!tuning.train_head && !config_.tie_embeddings) parameters_.Freeze(head_);
+  if (!config_.tie_embeddings) parameters_[head_].may_lack = !tuning.needs_head;
   if (tuning.projection == 0) return;
   if (tuning.projection < 0) {
     throw Error(ErrorCode::kUsage, "projection",

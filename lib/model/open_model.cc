@@ -195,7 +195,7 @@ void RequireBaseOfAdapter(const std::string& adapter_folder, const std::string& 
 
 Checkpoint LoadCheckpoint(const ModelFamilies& families, const std::string& path, Precision precision,
                           at::Device device, const ComputeKinds& kinds, const std::string& adapter,
-                          bool allow_other_base, WeightFormat format) {
+                          bool allow_other_base, WeightFormat format, bool embeds) {
   Checkpoint checkpoint;
   checkpoint.folder = checkpoint.named = ResolveCheckpoint(path);
   std::string adapter_folder = adapter.empty() ? "" : ResolveCheckpoint(adapter);
@@ -213,7 +213,7 @@ Checkpoint LoadCheckpoint(const ModelFamilies& families, const std::string& path
   VerifyCheckpointFiles(checkpoint.folder, &verified);
   if (adapter_folder.empty()) {
     checkpoint.model = LoadHfModel(families, checkpoint.folder, precision, device, kinds,
-                                   /*embedding=*/std::nullopt, format);
+                                   EmbeddingTuningOf(checkpoint.folder, /*needs_head=*/!embeds), format);
     checkpoint.model_identity = IdentityOfModel(checkpoint.folder, verified);
   } else {
     checkpoint.model_identity = IdentityOfModel(checkpoint.folder, verified);
@@ -232,7 +232,7 @@ Checkpoint LoadCheckpoint(const ModelFamilies& families, const std::string& path
                                  precision, device, std::nullopt, kinds,
                                  {.lora = ReadPeftConfig(adapter_folder).lora,
                                   .frozen_format = format,
-                                  .embedding = EmbeddingTuningOf(projects)});
+                                  .embedding = EmbeddingTuningOf(projects, /*needs_head=*/!embeds)});
     checkpoint.model->parameters().set_reads_quantized(format != WeightFormat::kPlain);
     LoadWeights(checkpoint.folder, &checkpoint.model->parameters());
     LoadPeftWeights(adapter_folder, &checkpoint.model->parameters());

@@ -36,6 +36,8 @@ std::string ShapeName(const std::vector<int64_t>& shape) {
 
 constexpr char kOtherModelHint[] =
     "config.json and the weights must belong to the same model; fetch both again, or correct config.json";
+constexpr char kHeadHint[] =
+    "save the model with its head, as AutoModelForCausalLM does; embed and train --mode embedding need none";
 constexpr char kFetchHint[] = "fetch the model again: its weights are incomplete";
 
 /// The files that hold a folder's weights, and which tensors an index says of each.
@@ -165,11 +167,11 @@ class WeightsLoader {
  public:
   explicit WeightsLoader(FlatParameters* parameters) : parameters_(*parameters) {
     const std::string& first = parameters_.all()[0].name;
-    const std::string prefix = first.substr(0, first.find('.') + 1);
+    prefix_ = first.substr(0, first.find('.') + 1);
     const auto add = [&](const std::string& name, const Target& target) {
       targets_[name] = target;
       // Of a model's body saved alone; the head, which has no prefix, is no part of it.
-      if (name.starts_with(prefix)) targets_[name.substr(prefix.size())] = target;
+      if (name.starts_with(prefix_)) targets_[name.substr(prefix_.size())] = target;
     };
     for (size_t i = 0; i < parameters_.all().size(); ++i)
       add(parameters_.all()[i].name, {Kind::kParameter, i});
@@ -195,12 +197,7 @@ class WeightsLoader {
     for (const Copy& copy : copies_) {
       if (loaded_[copy.parameter].empty()) AssignCopy(copy);
     }
-    for (size_t i = 0; i < loaded_.size(); ++i) {
-      if (loaded_[i].empty() && IsOfModelFiles(parameters_.all()[i])) {
-        throw Error(ErrorCode::kBadInput, folder, "the weights lack a tensor that config.json asks for",
-                    "tensor " + parameters_.all()[i].name, kOtherModelHint);
-      }
-    }
+    RequireAll(folder);
     for (const Copy& copy : copies_) CheckCopy(copy);
     parameters_.RefreshCompute();
   }
@@ -216,6 +213,25 @@ class WeightsLoader {
     std::string path, tensor;
     size_t parameter;
   };
+
+  /// Refuses a parameter that has no tensor, but for a head that nothing reads.
+  void RequireAll(const std::string& folder) {
+    const Parameter* head = nullptr;
+    for (size_t i = 0; i < loaded_.size(); ++i) {
+      Parameter& parameter = parameters_[i];
+      if (!loaded_[i].empty() || !IsOfModelFiles(parameter)) continue;
+      parameter.absent = parameter.may_lack;
+      if (parameter.absent) continue;
+      if (parameter.name.starts_with(prefix_)) {
+        throw Error(ErrorCode::kBadInput, folder, "the weights lack a tensor that config.json asks for",
+                    "tensor " + parameter.name, kOtherModelHint);
+      }
+      head = &parameter;
+    }
+    if (head == nullptr) return;
+    throw Error(ErrorCode::kBadInput, folder, "is a body without a head: its weights make vectors, no logits",
+                "tensor " + head->name, kHeadHint);
+  }
 
   void LoadFile(const std::string& path, std::set<std::string> listed) {
     const WeightFile mapped(path);
@@ -301,6 +317,7 @@ class WeightsLoader {
   }
 
   FlatParameters& parameters_;
+  std::string prefix_;  // of all names but that of the head
   std::map<std::string, Target> targets_;
   std::vector<std::string> loaded_;  // the file of each parameter
   std::vector<Copy> copies_;
@@ -324,7 +341,7 @@ void SaveWeights(const FlatParameters& parameters, OverwritableSink* sink, const
   TRAINWRIGHT_CHECK(!output.values.defined() || output.values.numel() == parameters.elements());
   std::vector<SafetensorsTensor> tensors;
   for (const Parameter& parameter : parameters.all()) {
-    if (!IsOfModelFiles(parameter)) continue;
+    if (!IsOfModelFiles(parameter) || parameter.absent) continue;
     TRAINWRIGHT_CHECK(!parameter.quantized());
     at::Tensor value = output.reads_all && parameter.trainable ? at::Tensor() : parameter.value;
     if (output.values.defined() && parameter.trainable) {

@@ -33,8 +33,8 @@ struct WeightsOutput {
   int threads = 1;        ///< of the compression
 };
 
-/// Writes the fp32 masters as model.safetensors; tied embeddings once, adapters and the projection of
-/// embeddings (embedding_projection.h) not. When `output` has
+/// Writes the fp32 masters as model.safetensors; tied embeddings once; adapters, the projection of
+/// embeddings (embedding_projection.h) and a head that the model was loaded without not. When `output` has
 /// values nothing is read that training changes. The caller commits.
 void SaveWeights(const FlatParameters& parameters, OverwritableSink* sink, const WeightsOutput& output = {});
 
@@ -46,6 +46,9 @@ std::vector<std::string> WeightFileNames(const std::string& folder);
 /// model.safetensors, or from the files that its model.safetensors.index.json names; F32, BF16 and F16
 /// sources. Then refreshes the compute copy. Files are mapped one at a time and leave memory tensor by
 /// tensor: besides the model it takes about the largest tensor.
+///
+/// Where nothing reads a head of its own (EmbeddingTuning::needs_head) files may lack it, as a body that
+/// AutoModel or sentence-transformers saved.
 ///
 /// Tensors that are copies of what the model computes are skipped: rotary frequencies, causal masks. A
 /// copy of a tied head must be equal to the embeddings. Names may lack the prefix of the family, as when the

@@ -16,6 +16,8 @@ struct EmbeddingTuning {
   /// Whether a loss reads the logits. Else a head of its own is frozen: without a gradient the optimizer's
   /// decay would move it all the same.
   bool train_head = true;
+  /// Whether anything reads the logits at all; else the model's files may lack a head of its own.
+  bool needs_head = true;
   bool operator==(const EmbeddingTuning&) const = default;
 };
 

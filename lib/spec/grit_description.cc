@@ -324,7 +324,8 @@ std::string Problem(const OwnOptions& own, const StepSizes& step) {
 
 EmbeddingTuning TuningOf(const OwnOptions& own) {
   if (Is(own, "mode", "generative")) return {};
-  return {.projection = WholeOf(own, "projection"), .train_head = Is(own, "mode", "unified")};
+  const bool predicts = Is(own, "mode", "unified");
+  return {.projection = WholeOf(own, "projection"), .train_head = predicts, .needs_head = predicts};
 }
 
 std::vector<MemoryLever> LeversOf(const OwnOptions& own) {

@@ -2,7 +2,10 @@
 
 #include <ATen/ops/zeros.h>
 
+#include <algorithm>
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "lib/base/error.h"
 #include "lib/base/signals.h"
@@ -32,11 +35,17 @@ std::unique_ptr<LanguageModel> LoadPlain(const ModelFamilies& families, const st
   const ModelWatch watch(folder);
   FileHashes verified;
   VerifyCheckpointFiles(folder, &verified);
-  auto model = LoadHfModel(families, folder, Precision::kFp32, at::Device(at::kCPU));
+  auto model = LoadHfModel(families, folder, Precision::kFp32, at::Device(at::kCPU), {},
+                           EmbeddingTuningOf(folder, /*needs_head=*/false));
   inputs->push_back(IdentityOfModel(folder, verified));
   watch.ThrowIfChanged();
   RequireFiniteWeights(model->parameters(), folder, "holds a weight that is not finite");
   return model;
+}
+
+bool LacksHead(const LanguageModel& model) {
+  const std::vector<Parameter>& all = model.parameters().all();
+  return std::any_of(all.begin(), all.end(), [](const Parameter& parameter) { return parameter.absent; });
 }
 
 /// \param first of the folder `first_folder`
@@ -49,6 +58,10 @@ void RequireAlike(const LanguageModel& first, const std::string& first_folder, c
   if (EncodeConfigJson(first.config()) != EncodeConfigJson(model.config()) ||
       first.parameters().elements() != model.parameters().elements()) {
     refuse("is a model of another shape than the first one");
+  }
+  if (LacksHead(first) != LacksHead(model)) {
+    refuse(std::string("has ") + (LacksHead(model) ? "no head" : "a head") +
+           ", otherwise than the first one");
   }
   if (ReadEmbeddingSpec(first_folder) != ReadEmbeddingSpec(folder)) {
     refuse("embeds texts otherwise than the first one");

@@ -48,7 +48,9 @@ nlohmann::ordered_json Merge(const ModelFamilies& families, const std::string& a
                          "name the adapter's base with --init, or take this base by --allow-other-base",
                          base_identity.at("files").get<FileHashes>());
   }
-  const auto model = LoadHfModel(families, base_folder, Precision::kFp32, at::Device(at::kCPU));
+  // A base without a head gives a model without one.
+  const auto model = LoadHfModel(families, base_folder, Precision::kFp32, at::Device(at::kCPU), {},
+                                 EmbeddingTuningOf(base_folder, /*needs_head=*/false));
   RequireFiniteWeights(model->parameters(), base_folder, "holds a weight that is not finite");
   MergePeftFolder(adapter_folder, &model->parameters());
   RequireFiniteWeights(model->parameters(), adapter_folder, "makes a weight that is not finite");

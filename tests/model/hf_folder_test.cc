@@ -9,12 +9,16 @@
 #include <filesystem>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <string>
+#include <tuple>
+#include <vector>
 
 #include "lib/formats/safetensors.h"
 #include "lib/io/byte_source.h"
 #include "lib/io/process_memory.h"
 #include "lib/model/weights_io.h"
 #include "lib/spec/config_json.h"
+#include "lib/spec/fine_tuning.h"
 #include "lib/tok/tokenizer_folder.h"
 #include "tests/model/families.h"
 #include "tests/support/bytes_identity.h"
@@ -340,6 +344,68 @@ TEST(HfFolderTest, AModelWithAHeadOfItsOwnMustHaveOneInItsFiles) {
   });
   EXPECT_THAT(test::MessageOf([&] { LoadHfModel(test::Families(), folder.path(), Precision::kFp32, kCpu); }),
               testing::HasSubstr("lm_head.weight"));
+}
+
+/// The message of a load of a fixture from which `erase` was taken.
+std::string MessageWithout(const char* fixture, const std::vector<std::string>& erase) {
+  const test::TemporaryFolder folder;
+  CopyFixture(fixture, folder);
+  Rewrite(folder.path("model.safetensors"), [&](std::vector<SafetensorsTensor>* tensors) {
+    std::erase_if(*tensors, [&](const SafetensorsTensor& tensor) {
+      return std::find(erase.begin(), erase.end(), tensor.name) != erase.end();
+    });
+  });
+  return test::MessageOf([&] { LoadHfModel(test::Families(), folder.path(), Precision::kFp32, kCpu); });
+}
+
+TEST(HfFolderTest, ABodyWithoutAHeadIsToldFromDamagedWeights) {
+  const auto tells_body = testing::HasSubstr("is a body without a head");
+  EXPECT_THAT(MessageWithout("untied", {"lm_head.weight"}), tells_body);
+  EXPECT_THAT(MessageWithout("neox", {"embed_out.weight"}), tells_body);
+  const std::string damaged = MessageWithout("untied", {"lm_head.weight", "model.norm.weight"});
+  EXPECT_THAT(damaged, testing::HasSubstr("model.norm.weight"));
+  EXPECT_THAT(damaged, testing::Not(tells_body));
+}
+
+TEST(HfFolderTest, ABodyWithoutAHeadIsReadAndWrittenWhereNothingReadsLogits) {
+  const EmbeddingTuning vectors = {.needs_head = false};
+  for (const auto& [fixture, prefix, head] : {std::tuple{"untied", "model.", "lm_head.weight"},
+                                              {"mistral", "model.", "lm_head.weight"},
+                                              {"neox", "gpt_neox.", "embed_out.weight"},
+                                              {"ten_lru", "ten.", "lm_head.weight"}}) {
+    const test::TemporaryFolder folder, written;
+    CopyFixture(fixture, folder);
+    const auto whole = LoadHfModel(test::Families(), folder.path(), Precision::kFp32, kCpu);
+    Rewrite(folder.path("model.safetensors"),
+            [&, prefix = prefix, head = head](std::vector<SafetensorsTensor>* tensors) {
+              std::erase_if(*tensors, [&](const SafetensorsTensor& tensor) { return tensor.name == head; });
+              for (SafetensorsTensor& tensor : *tensors) tensor.name = tensor.name.substr(strlen(prefix));
+            });
+    const auto body = LoadHfModel(test::Families(), folder.path(), Precision::kFp32, kCpu, {}, vectors);
+    WriteHfFolder(written.path(), *body, test::BytesIdentity());
+    const auto again = LoadHfModel(test::Families(), written.path(), Precision::kFp32, kCpu, {}, vectors);
+    for (const Parameter& parameter : whole->parameters().all()) {
+      EXPECT_EQ(body->parameters().Find(parameter.name)->absent, parameter.name == head);
+      if (parameter.name == head) continue;
+      for (const LanguageModel* read : {body.get(), again.get()}) {
+        EXPECT_TRUE(at::equal(read->parameters().Find(parameter.name)->value, parameter.value))
+            << fixture << " " << parameter.name;
+      }
+    }
+    const std::string path = written.path("model.safetensors");
+    EXPECT_EQ(ParseSafetensors(ReadWholeFile(path), path).Find(head), nullptr) << fixture;
+  }
+}
+
+TEST(HfFolderTest, AHeadThatNothingReadsIsReadAndWrittenWhereItIsThere) {
+  const test::TemporaryFolder folder;
+  const std::string fixture = test::Fixture("model/fixtures/untied");
+  const auto model = LoadHfModel(test::Families(), fixture, Precision::kFp32, kCpu, {},
+                                 EmbeddingTuning{.needs_head = false});
+  WriteHfFolder(folder.path(), *model, test::BytesIdentity());
+  const auto before = LoadHfModel(test::Families(), fixture, Precision::kFp32, kCpu);
+  const auto after = LoadHfModel(test::Families(), folder.path(), Precision::kFp32, kCpu);
+  EXPECT_TRUE(at::equal(before->parameters().values(), after->parameters().values()));
 }
 
 TEST(HfFolderTest, ATiedModelRefusesAnotherHead) {

@@ -254,7 +254,8 @@ int64_t FlatParameters::frozen_bytes() const {
 }
 
 void FlatParameters::Assign(size_t index, const at::Tensor& value) {
-  const Parameter& parameter = parameters_[index];
+  Parameter& parameter = parameters_[index];
+  parameter.absent = false;
   TRAINWRIGHT_CHECK(value.sizes() == at::IntArrayRef(parameter.shape) && !masters_sharded());
   if (parameter.quantized()) return parameter.matrix->Quantize(value);
   at::Tensor own = parameter.value;

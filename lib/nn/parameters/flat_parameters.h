@@ -47,6 +47,9 @@ struct Parameter {
   bool adaptable = true;  ///< of a matrix of a layer: whether it can have an adapter, or be quantised
   /// Of a matrix; other than kPlain `value` and `compute` are undefined, and `matrix` has the weights.
   WeightFormat format = WeightFormat::kPlain;
+  /// Of a head that nothing reads: files may lack it. Then `absent`: it is zeros, and files that are written
+  /// lack it, too.
+  bool may_lack = false, absent = false;
   /// Whether the passes read it through ComputeMatrix alone: then a rank needs no more of its master than its
   /// shard.
   bool of_products = false;
@@ -172,8 +175,8 @@ class FlatParameters {
   int64_t trainable_count() const;          ///< of those, elements that are trained
   int64_t frozen_bytes() const;             ///< that the frozen parameters take, scratch not counted
   int64_t scratch_bytes() const { return scratch_.bytes(); }  ///< of dequantised matrices
-  /// Sets a parameter, rounded as its buffer stores it; the compute copy of a trainable one is
-  /// RefreshCompute's to follow.
+  /// Sets a parameter, which is not absent then, rounded as its buffer stores it; the compute copy of a
+  /// trainable one is RefreshCompute's to follow.
   /// \param value of the parameter's shape, any floating type
   void Assign(size_t index, const at::Tensor& value);
   const Numerics& numerics() const { return numerics_; }  ///< as given to Allocate
