@@ -40,11 +40,13 @@ std::string HostName() {
 }  // namespace
 
 bool IsCheckpointFileName(const std::string& name) {
-  const auto is_plain = [](const std::string& part) { return !part.empty() && part != "." && part != ".."; };
-  const size_t slash = name.find('/');
-  if (slash == std::string::npos) return is_plain(name);
-  const std::string file = name.substr(slash + 1);
-  return is_plain(name.substr(0, slash)) && is_plain(file) && file.find('/') == std::string::npos;
+  for (size_t begin = 0;;) {
+    const size_t end = std::min(name.find('/', begin), name.size());
+    const std::string part = name.substr(begin, end - begin);
+    if (part.empty() || part == "." || part == "..") return false;
+    if (end == name.size()) return true;
+    begin = end + 1;
+  }
 }
 
 bool VerifyCheckpointFiles(const std::string& folder, FileHashes* hashes) {

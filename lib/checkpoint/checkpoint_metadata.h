@@ -15,7 +15,7 @@ inline constexpr char kCheckpointSchema[] = "trainwright.checkpoint/1",
 /// SHA-256 of files, in hexadecimal, by name.
 using FileHashes = std::map<std::string, std::string>;
 
-/// Whether metadata.json may list a file of this name: one of the folder, or of a folder in it.
+/// Whether metadata.json may list a file of this name: one of the folder, or of a folder below it.
 bool IsCheckpointFileName(const std::string& name);
 
 /// Compares every file that the folder's metadata.json lists with its size and hash. Reads all of them.
