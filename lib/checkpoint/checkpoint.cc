@@ -38,7 +38,8 @@ SavedCheckpoint WriteCheckpoint(RunDirectory* run, const CheckpointContent& cont
   try {
     const std::string folder = run->BeginCheckpoint(content.step);
     for (const auto& write_part : content.parts) write_part(folder);
-    const nlohmann::ordered_json files = DescribeFiles(folder);
+    nlohmann::ordered_json files = DescribeFiles(folder);
+    for (const auto& [name, fields] : content.models) WriteInnerMetadata(folder, name, fields, &files);
     for (const auto& [name, entry] : files.items()) {
       saved.size_bytes += entry.at("size_bytes").get<uint64_t>();
       if (name == kWeightsFileName || name == kAdapterWeightsFileName)
@@ -76,7 +77,8 @@ nlohmann::json ReadCheckpointMetadata(const std::string& path) {
   RefuseDeepJson(AsText(text), metadata_path);
   try {
     nlohmann::json metadata = nlohmann::json::parse(text.begin(), text.end());
-    if (metadata.at("schema") == kModelSchema) throw HoldsModelAlone(path, "--merge and --average write");
+    if (metadata.at("schema") == kModelSchema)
+      throw HoldsModelAlone(path, "--merge, --average and --ema write");
     if (metadata.at("schema") != kCheckpointSchema) {
       throw Error(ErrorCode::kBadInput, metadata_path,
                   "has the unknown schema " + metadata.at("schema").dump());

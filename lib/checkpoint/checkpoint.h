@@ -19,6 +19,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
@@ -44,6 +45,8 @@ struct CheckpointContent {
   /// \throws Error
   std::vector<std::function<void(const std::string& folder)>> parts;
   nlohmann::ordered_json metadata;  ///< fields of metadata.json besides those of every checkpoint
+  /// Of the folders in it that are models of their own, by name: fields of their metadata.json.
+  std::map<std::string, nlohmann::ordered_json> models = {};
 };
 
 /// Writes a checkpoint into the run and points `latest` at it. A crash or a failure at any moment leaves the

@@ -11,6 +11,7 @@
 #include "lib/base/checksum.h"
 #include "lib/base/error.h"
 #include "lib/base/utc_time.h"
+#include "lib/base/version.h"
 #include "lib/formats/json_text.h"
 #include "lib/io/byte_sink.h"
 #include "lib/io/byte_source.h"
@@ -30,6 +31,15 @@ std::string HashOf(const MappedFile& file) {
     file.Release(piece);
   }
   return HexEncode(hash.Digest());
+}
+
+nlohmann::ordered_json DescribeFile(const std::string& path) {
+  const std::string sha256 = Sha256OfFile(path);
+  return {{"size_bytes", std::filesystem::file_size(path)}, {"sha256", sha256}};
+}
+
+void WriteMetadata(const std::string& folder, const nlohmann::ordered_json& metadata) {
+  WriteFileAtomically(folder + "/" + kCheckpointMetadataFile, AsBytes(metadata.dump(2) + "\n"));
 }
 
 std::string HostName() {
@@ -83,13 +93,33 @@ nlohmann::ordered_json DescribeFiles(const std::string& folder) {
   std::map<std::string, nlohmann::ordered_json> files;  // sorted by name
   for (const auto& entry : fs::recursive_directory_iterator(folder)) {
     if (entry.is_directory()) continue;
-    const std::string path = entry.path().string();
-    const std::string sha256 = Sha256OfFile(path);
-    const uint64_t size_bytes = fs::file_size(path);
-    files[entry.path().lexically_relative(folder).string()] = {{"size_bytes", size_bytes},
-                                                               {"sha256", sha256}};
+    files[entry.path().lexically_relative(folder).string()] = DescribeFile(entry.path().string());
   }
   return files;
+}
+
+nlohmann::ordered_json MetadataOfModel(const nlohmann::ordered_json& files,
+                                       const nlohmann::ordered_json& provenance) {
+  return {{"schema", kModelSchema},
+          {"tool", "train"},
+          {"version", TRAINWRIGHT_VERSION},
+          {"files", files},
+          {"provenance", provenance}};
+}
+
+void WriteInnerMetadata(const std::string& folder, const std::string& name,
+                        const nlohmann::ordered_json& fields, nlohmann::ordered_json* files) {
+  const std::string prefix = name + "/";
+  std::map<std::string, nlohmann::ordered_json> listed, inner;  // sorted by name
+  for (const auto& [file, entry] : files->items()) {
+    listed[file] = entry;
+    if (file.starts_with(prefix)) inner[file.substr(prefix.size())] = entry;
+  }
+  nlohmann::ordered_json metadata = MetadataOfModel(inner, nullptr);
+  metadata.update(fields);
+  WriteMetadata(folder + "/" + name, metadata);
+  listed[prefix + kCheckpointMetadataFile] = DescribeFile(folder + "/" + prefix + kCheckpointMetadataFile);
+  *files = listed;
 }
 
 void WriteFolderMetadata(const std::string& folder, nlohmann::ordered_json metadata) {
@@ -97,7 +127,7 @@ void WriteFolderMetadata(const std::string& folder, nlohmann::ordered_json metad
   metadata["volatile"].push_back("host");
   metadata["saved_at"] = Rfc3339Now();
   metadata["host"] = HostName();
-  WriteFileAtomically(folder + "/" + kCheckpointMetadataFile, AsBytes(metadata.dump(2) + "\n"));
+  WriteMetadata(folder, metadata);
 }
 
 nlohmann::ordered_json ReadCheckpointProvenance(const std::string& folder, const std::string& field) {

@@ -28,6 +28,19 @@ bool VerifyCheckpointFiles(const std::string& folder, FileHashes* hashes = nullp
 /// \throws Error{kIo}
 nlohmann::ordered_json DescribeFiles(const std::string& folder);
 
+/// The fields of metadata.json of a model: what it is, its files, and where it comes from.
+nlohmann::ordered_json MetadataOfModel(const nlohmann::ordered_json& files,
+                                       const nlohmann::ordered_json& provenance);
+
+/// Writes metadata.json of a model in a folder of a checkpoint, and lists it among the checkpoint's files. It
+/// has no time and host, which the checkpoint has: lists of the files of equal checkpoints are equal.
+/// \param name of the folder in `folder`
+/// \param fields besides those of every model; with the provenance
+/// \param files of the checkpoint, as DescribeFiles gives them
+/// \throws Error{kIo}
+void WriteInnerMetadata(const std::string& folder, const std::string& name,
+                        const nlohmann::ordered_json& fields, nlohmann::ordered_json* files);
+
 /// Writes metadata.json: the fields given, when and where, and that these are volatile. It comes last of a
 /// folder's files.
 /// \throws Error{kIo}

@@ -98,6 +98,17 @@ void WriteModelFolder(const std::string& folder, const LanguageModel& model, con
   }
 }
 
+/// It says all that the checkpoint does of how its weights came about, so that tools take it for the model
+/// that was trained.
+nlohmann::ordered_json MetadataOfAverage(int64_t step, const nlohmann::ordered_json& provenance,
+                                         bool compressed) {
+  nlohmann::ordered_json metadata;
+  if (compressed) metadata["compressed_files"] = nlohmann::ordered_json::array({kWeightsFileName});
+  metadata["provenance"] = {{"made_by", "ema"}, {"step", step}};
+  metadata["provenance"].update(provenance);
+  return metadata;
+}
+
 }  // namespace
 
 CheckpointContent DescribeCheckpoint(const LanguageModel& model, const WeightsOutput& weights,
@@ -120,6 +131,8 @@ CheckpointContent DescribeCheckpoint(const LanguageModel& model, const WeightsOu
     WriteModelFolder(folder, model, weights, tokenizer, parts);
   });
   if (const std::optional<size_t> average = FindAverage(state)) {
+    content.models[kAverageState] =
+        MetadataOfAverage(content.step, provenance, !adapters && weights.compress);
     content.parts.push_back([&model, weights, &tokenizer, parts, index = *average, sharded = state.sharded,
                              value = state.trainer.optimizer[*average].value](const std::string& folder) {
       const std::string of_average = folder + "/" + kAverageState;

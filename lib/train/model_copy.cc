@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "lib/base/error.h"
-#include "lib/base/version.h"
 #include "lib/checkpoint/checkpoint_metadata.h"
 #include "lib/documents/folder_template.h"
 #include "lib/embedding/embedding_folder.h"
@@ -127,11 +126,7 @@ void WriteModelLike(const std::string& folder, const LanguageModel& model,
   } else {
     WriteFileAtomically(out + "/" + kConfigFileName, AsBytes(EncodeConfigJson(model.config())));
   }
-  WriteFolderMetadata(out, {{"schema", kModelSchema},
-                            {"tool", "train"},
-                            {"version", TRAINWRIGHT_VERSION},
-                            {"files", DescribeFiles(out)},
-                            {"provenance", provenance}});
+  WriteFolderMetadata(out, MetadataOfModel(DescribeFiles(out), provenance));
   if (exists) {
     MoveFiles(out, path);
   } else {

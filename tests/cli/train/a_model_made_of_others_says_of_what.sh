@@ -36,7 +36,7 @@ for model in mean merged; do
   ckpt-compress -q -d $model.twc -o $model.again
   cmp $model/metadata.json $model.again/metadata.json
   evaluate -q --checkpoint $model.again --data shards --threads 1 > out
-  fails 2 "holds the model alone, as --merge and --average write it" train $options --steps 1 --branch-from $model --out branch
+  fails 2 "holds the model alone, as --merge, --average and --ema write it" train $options --steps 1 --branch-from $model --out branch
   printf '\1' | dd of=$model/model.safetensors bs=1 seek=100000 conv=notrunc status=none
   fails 3 "model.safetensors: does not match its sha256" evaluate -q --checkpoint $model --data shards --threads 1
   fails 3 "model.safetensors: does not match its sha256" train $options --init $model --steps 1 --out bad
