@@ -12,6 +12,9 @@ namespace {
 
 void Collect(const nlohmann::ordered_json& provenance, const std::string& tool,
              std::vector<nlohmann::ordered_json>* all) {
+  if (provenance.is_array()) {  // of a mixture
+    for (const nlohmann::ordered_json& part : provenance) Collect(part, tool, all);
+  }
   if (!provenance.is_object()) return;
   if (provenance.value("tool", nlohmann::ordered_json()) == tool) {
     nlohmann::ordered_json options = provenance.value("options", nlohmann::ordered_json());
@@ -40,6 +43,24 @@ std::string MakeProvenance(const std::string& tool, const nlohmann::json& option
     provenance["inputs"].push_back(std::move(entry));
   }
   return CanonicalJson(provenance);
+}
+
+nlohmann::ordered_json JoinedProvenance(const std::vector<nlohmann::ordered_json>& all) {
+  std::vector<nlohmann::ordered_json> distinct;
+  const auto add = [](const nlohmann::ordered_json& one, auto* to) {
+    if (!one.is_null() && std::find(to->begin(), to->end(), one) == to->end()) to->push_back(one);
+  };
+  for (const nlohmann::ordered_json& one : all) add(one, &distinct);
+  if (distinct.size() <= 1) return distinct.empty() ? nullptr : distinct[0];
+  auto joined = nlohmann::ordered_json::array();
+  for (const nlohmann::ordered_json& one : distinct) {
+    if (!one.is_array()) {
+      add(one, &joined);
+      continue;
+    }
+    for (const nlohmann::ordered_json& part : one) add(part, &joined);
+  }
+  return joined;
 }
 
 std::vector<nlohmann::ordered_json> OptionsInProvenance(const nlohmann::ordered_json& provenance,

@@ -20,8 +20,13 @@ struct ProvenanceInput {
 std::string MakeProvenance(const std::string& tool, const nlohmann::json& options,
                            const std::vector<ProvenanceInput>& inputs);
 
-/// The options of each run of a tool in a provenance, its own or among its inputs, once each; such as are no
-/// objects are left out.
+/// Of what was made of several things: their provenance where it is one, else a list of each, as in a
+/// mixture. Those that are null say nothing.
+/// \returns null where all are
+nlohmann::ordered_json JoinedProvenance(const std::vector<nlohmann::ordered_json>& all);
+
+/// The options of each run of a tool in a provenance or a list of them, its own or among its inputs, once
+/// each; such as are no objects are left out.
 std::vector<nlohmann::ordered_json> OptionsInProvenance(const nlohmann::ordered_json& provenance,
                                                         const std::string& tool);
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -12,6 +13,7 @@
 #include "lib/checkpoint/checkpoint_metadata.h"
 #include "lib/device/memory_error.h"
 #include "lib/embedding/embedding_spec.h"
+#include "lib/formats/provenance.h"
 #include "lib/model/embedding_projection.h"
 #include "lib/model/hf_folder.h"
 #include "lib/model/model_watch.h"
@@ -23,10 +25,15 @@
 namespace trainwright {
 namespace {
 
+/// What metadata.json says of the models that a mean is of.
+struct Sources {
+  nlohmann::ordered_json inputs = nlohmann::ordered_json::array();  ///< what each is
+  std::vector<nlohmann::ordered_json> data;                         ///< provenance of its data, or null
+};
+
 /// The model of a folder, which is as the first one is.
-/// \param inputs gets what it is
 std::unique_ptr<LanguageModel> LoadPlain(const ModelFamilies& families, const std::string& folder,
-                                         nlohmann::ordered_json* inputs) {
+                                         Sources* sources) {
   if (IsPeftFolder(folder)) {
     throw Error(ErrorCode::kUsage, folder,
                 "is an adapter: the mean of its matrices is not that of its weights", "",
@@ -37,7 +44,8 @@ std::unique_ptr<LanguageModel> LoadPlain(const ModelFamilies& families, const st
   VerifyCheckpointFiles(folder, &verified);
   auto model = LoadHfModel(families, folder, Precision::kFp32, at::Device(at::kCPU), {},
                            EmbeddingTuningOf(folder, /*needs_head=*/false));
-  inputs->push_back(IdentityOfModel(folder, verified));
+  sources->inputs.push_back(IdentityOfModel(folder, verified));
+  sources->data.push_back(ReadCheckpointProvenance(folder, "data_provenance"));
   watch.ThrowIfChanged();
   RequireFiniteWeights(model->parameters(), folder, "holds a weight that is not finite");
   return model;
@@ -76,19 +84,20 @@ nlohmann::ordered_json Average(const ModelFamilies& families, const std::vector<
   }
   std::vector<std::string> models;
   for (const std::string& folder : folders) models.push_back(ResolveCheckpoint(folder));
-  nlohmann::ordered_json inputs = nlohmann::ordered_json::array();
-  const auto mean = LoadPlain(families, models[0], &inputs);
+  Sources sources;
+  const auto mean = LoadPlain(families, models[0], &sources);
   at::Tensor& values = mean->parameters().values();
   at::Tensor sums = values.to(at::kDouble);
   for (size_t i = 1; i < models.size(); ++i) {
     ThrowIfStopped();
-    const auto model = LoadPlain(families, models[i], &inputs);
+    const auto model = LoadPlain(families, models[i], &sources);
     RequireAlike(*mean, models[0], *model, models[i]);
     sums.add_(model->parameters().values());
   }
   values.copy_(sums.div_(static_cast<double>(models.size())));
   WriteModelLike(models[0], *mean, std::nullopt, {ReadEmbeddingSpec(models[0]), ""},
-                 {{"made_by", "average"}, {"options", {{"average", folders}}}, {"inputs", inputs}}, out);
+                 {{"made_by", "average"}, {"options", {{"average", folders}}}, {"inputs", sources.inputs}},
+                 JoinedProvenance(sources.data), out);
   return {{"average", out}, {"models", models}};
 }
 

@@ -28,6 +28,14 @@ FolderEmbedding EmbeddingOf(const std::string& adapter, const std::string& base)
   return {std::nullopt, adapter};
 }
 
+/// Provenance of the data that the adapter was trained on; where its folder says nothing, as one that other
+/// tools wrote, that of the base's.
+nlohmann::ordered_json DataOf(const std::string& adapter, const std::string& base, bool has_template) {
+  nlohmann::ordered_json own = ReadCheckpointProvenance(adapter, "data_provenance");
+  if (!own.is_null() || has_template) return own;
+  return ReadCheckpointProvenance(base, "data_provenance");
+}
+
 nlohmann::ordered_json Merge(const ModelFamilies& families, const std::string& adapter,
                              const std::string& base, const std::string& out, bool allow_other_base) {
   RequireNewFolder(out, "--merge");
@@ -55,14 +63,15 @@ nlohmann::ordered_json Merge(const ModelFamilies& families, const std::string& a
   MergePeftFolder(adapter_folder, &model->parameters());
   RequireFiniteWeights(model->parameters(), adapter_folder, "makes a weight that is not finite");
   const FolderEmbedding embedding = EmbeddingOf(adapter_folder, base_folder);
+  const std::optional<ChatTemplate> chat_template = FindFolderTemplate(adapter_folder);
+  const nlohmann::ordered_json data = DataOf(adapter_folder, base_folder, chat_template.has_value());
   adapter_watch.ThrowIfChanged();
   base_watch.ThrowIfChanged();
-  const std::optional<ChatTemplate> chat_template = FindFolderTemplate(adapter_folder);
   WriteModelLike(base_folder, *model, chat_template, embedding,
                  {{"made_by", "merge"},
                   {"options", {{"merge", adapter}, {"init", base}, {"allow-other-base", allow_other_base}}},
                   {"inputs", {base_identity, adapter_identity}}},
-                 out);
+                 data, out);
   return {{"merged", out}, {"base", base_folder}, {"adapter", adapter_folder}};
 }
 

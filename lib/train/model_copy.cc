@@ -100,7 +100,8 @@ void RequireFiniteWeights(const FlatParameters& parameters, const std::string& f
 
 void WriteModelLike(const std::string& folder, const LanguageModel& model,
                     const std::optional<ChatTemplate>& chat_template, const FolderEmbedding& embedding,
-                    const nlohmann::ordered_json& provenance, const std::string& path) {
+                    nlohmann::ordered_json provenance, const nlohmann::ordered_json& data_provenance,
+                    const std::string& path) {
   std::error_code error;
   fs::create_directories(FolderOf(WithoutLastSlash(path)), error);
   if (error) throw SystemError(path, "create the folder", error.value(), "choose another place with --out");
@@ -126,6 +127,7 @@ void WriteModelLike(const std::string& folder, const LanguageModel& model,
   } else {
     WriteFileAtomically(out + "/" + kConfigFileName, AsBytes(EncodeConfigJson(model.config())));
   }
+  if (!data_provenance.is_null()) provenance["data_provenance"] = data_provenance;
   WriteFolderMetadata(out, MetadataOfModel(DescribeFiles(out), provenance));
   if (exists) {
     MoveFiles(out, path);

@@ -29,10 +29,13 @@ void RequireFiniteWeights(const FlatParameters& parameters, const std::string& f
 /// metadata.json with the hashes of these files. The folder appears whole or not at all.
 /// \param chat_template nothing: that of the folder
 /// \param provenance goes into metadata.json: of what the model was made, and how
+/// \param data_provenance goes there, too: of the data that it was trained on, by which tools write texts as
+/// those are; null: nobody said it
 /// \param path of the folder, new or empty
 /// \throws Error{kIo}; Error{kUsage} where it is neither any more
 void WriteModelLike(const std::string& folder, const LanguageModel& model,
                     const std::optional<ChatTemplate>& chat_template, const FolderEmbedding& embedding,
-                    const nlohmann::ordered_json& provenance, const std::string& path);
+                    nlohmann::ordered_json provenance, const nlohmann::ordered_json& data_provenance,
+                    const std::string& path);
 
 }  // namespace trainwright

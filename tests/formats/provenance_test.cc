@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <optional>
+#include <utility>
+
 #include "lib/base/version.h"
 #include "tests/support/support.h"
 
@@ -18,6 +21,23 @@ TEST(ProvenanceTest, IsCanonicalAndChainsItsInputs) {
   EXPECT_EQ(second, R"({"inputs":[{"hash":"xxh3:00000000000000ab","provenance":)" + first +
                         R"(},{}],"options":{"chunk":8},"tool":"pack","version":")" TRAINWRIGHT_VERSION
                         R"("})");
+}
+
+TEST(ProvenanceTest, WhatSeveralAgreeOnIsFoundInThatOfAll) {
+  const auto of = [](bool bos, bool eos) {
+    return nlohmann::ordered_json::parse(MakeProvenance("pretokenize", {{"bos", bos}, {"eos", eos}}, {}));
+  };
+  const auto mixture = nlohmann::ordered_json::array({of(true, true), of(true, false)});
+  EXPECT_EQ(JoinedProvenance({}), nullptr);
+  EXPECT_EQ(JoinedProvenance({nullptr, nullptr}), nullptr);
+  EXPECT_EQ(JoinedProvenance({of(true, true), nullptr, of(true, true)}), of(true, true));
+  EXPECT_EQ(JoinedProvenance({mixture, mixture}), mixture);
+  EXPECT_EQ(JoinedProvenance({of(true, true), of(true, false)}), mixture);
+  EXPECT_EQ(JoinedProvenance({of(true, true), mixture}), mixture);
+  for (const auto& [name, flag] :
+       {std::pair{"bos", std::optional(true)}, std::pair{"eos", std::optional<bool>()}}) {
+    EXPECT_EQ(FlagInProvenance(mixture, "pretokenize", name), flag) << name;
+  }
 }
 
 TEST(ProvenanceTest, BrokenProvenanceOfAnInputIsRefused) {
