@@ -21,6 +21,7 @@
 #include "tools/compute_options.h"
 #include "tools/tool_texts.h"
 #include "tools/train_absent_options.h"
+#include "tools/train_joint_options.h"
 #include "tools/train_presets.h"
 #include "tools/train_synonym_options.h"
 
@@ -117,6 +118,7 @@ const ToolInfo& TrainInfo() {
       .variables = VariablesOfOwnOptions(),
       .absent = OptionsThatTrainLacks(),
       .synonyms = SynonymsOfTrain(),
+      .settle_keys = SettleKeysOfTrainers,
       .foreign_config = ReadRecipe,
       .settings_file = {.option = "deepspeed", .read = ReadDeepSpeedConfig},
       .remembered = RememberedByRun,

@@ -17,6 +17,8 @@ OptionSynonym WithoutEffect(const std::string& notice) {
 const OptionSynonyms& SynonymsOfTrain() {
   static const OptionSynonyms synonyms = [] {
     const OptionSynonym steps = {.key = "steps", .words = {{"-1", ""}}};  // TrainingArguments: by epochs
+    const OptionSynonym saved_modules = {.key = "lora-save-modules", .joins = true};
+    const OptionSynonym targets = {.key = "lora-targets", .joins = true};
     const OptionSynonym clip = {.key = "clip"}, accum = {.key = "accum"}, seq = {.key = "seq"};
     const OptionSynonym batch = {.key = "batch",
                                  .notice = "samples of one micro-batch; --accum of them are a step"};
@@ -44,13 +46,15 @@ const OptionSynonyms& SynonymsOfTrain() {
         {"accumulation-steps", accum},
         {"num-train-epochs", {.key = "epochs"}},
         {"num-epochs", {.key = "epochs"}},
-        {"max-steps", steps},
+        {"max-steps", {.key = "steps", .words = {{"-1", ""}, {"0", ""}}}},
         {"max-iters", steps},
         {"num-steps", steps},
         {"train-steps", steps},
         {"warmup-steps", {.key = "warmup"}},
         {"warmup-iters", {.key = "warmup"}},
-        {"lr-decay-iters", {.key = "decay-steps"}},
+        {"lr-decay-iters",
+         WithoutEffect("the learning rate falls until the end of the run, whose length --steps says")},
+        {"min-lr", {.key = "min-lr-ratio", .notice = "a share of --lr"}},
         {"lr-scheduler-type",
          {.key = "schedule",
           .words = {{"cosine", "cosine"},
@@ -58,7 +62,9 @@ const OptionSynonyms& SynonymsOfTrain() {
                     {"constant", "constant"},
                     {"constant_with_warmup", "constant"},
                     {"warmup_stable_decay", "wsd"}},
-          .only_words = true}},
+          .only_words = true,
+          .notice = "Hugging Face's linear and cosine end at 0 (--min-lr-ratio 0), and its constant has no "
+                    "warm-up (--warmup 0)"}},
         {"lr-schedule", {.key = "schedule"}},
         {"scheduler", {.key = "schedule"}},
         {"adam-beta1", {.key = "beta1"}},
@@ -127,9 +133,10 @@ const OptionSynonyms& SynonymsOfTrain() {
         {"data-seed", WithoutEffect("--seed draws the order of the samples, too")},
         {"lora-r", {.key = "lora"}},
         {"lora-rank", {.key = "lora"}},
-        {"lora-target-modules", {.key = "lora-targets"}},
-        {"lora-modules-to-save", {.key = "lora-save-modules"}},
-        {"modules-to-save", {.key = "lora-save-modules"}},
+        {"lora-target-modules", targets},
+        {"target-modules", targets},
+        {"lora-modules-to-save", saved_modules},
+        {"modules-to-save", saved_modules},
         {"use-rslora", {.key = "rslora"}},
         {"use-dora", {.key = "dora"}},
         {"load-in-4bit", Choosing("quant", "nf4")},

@@ -87,7 +87,7 @@ std::string FormatScalar(const EffectiveOption& option, const std::string& value
 }  // namespace
 
 std::string PlaceOf(const ConfigEntry& entry, const std::string& path) {
-  return path + ": key '" + entry.key + "' in line " + std::to_string(entry.line);
+  return path + ": key '" + entry.name_in_file() + "' in line " + std::to_string(entry.line);
 }
 
 std::string ReadConfigText(const std::string& path) {

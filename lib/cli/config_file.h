@@ -10,19 +10,10 @@
 #include <string>
 #include <vector>
 
+#include "lib/cli/config_entry.h"
 #include "lib/cli/option_table.h"
 
 namespace trainwright {
-
-struct ConfigEntry {
-  std::string key;
-  std::vector<std::string> values;
-  bool is_list = false;
-  int line = 0;  ///< from 1
-};
-
-/// "FILE: key 'NAME' in line N": what a message about an entry is about.
-std::string PlaceOf(const ConfigEntry& entry, const std::string& path);
 
 /// \throws Error{kIo} when the file cannot be read
 std::string ReadConfigText(const std::string& path);

@@ -14,6 +14,15 @@ struct TranslatedKey {
   std::string notice = {};  // to be told; may be empty
 };
 
+/// Makes one value of a list; an empty one leaves its option alone.
+void JoinValues(ConfigEntry* entry) {
+  std::string joined;
+  for (const std::string& value : entry->values) joined += (joined.empty() ? "" : ",") + value;
+  entry->is_list = false;
+  entry->values = {joined};
+  if (joined.empty()) entry->key.clear();
+}
+
 TranslatedKey TranslateSynonym(const OptionSynonyms& synonyms, const ConfigEntry& entry,
                                const std::string& path) {
   const auto found = synonyms.find(DashedName(entry.key));
@@ -21,6 +30,7 @@ TranslatedKey TranslateSynonym(const OptionSynonyms& synonyms, const ConfigEntry
   const OptionSynonym& synonym = found->second;
   TranslatedKey translated = {entry};
   translated.entry.key = synonym.key;
+  if (synonym.joins && entry.is_list) JoinValues(&translated.entry);
   const std::string place = PlaceOf(entry, path);
   if (synonym.key.empty()) {
     translated.notice = place + " has no effect here" + (synonym.notice.empty() ? "" : ": " + synonym.notice);
@@ -63,13 +73,14 @@ std::vector<ConfigEntry> WithOurNames(const std::vector<ConfigEntry>& entries,
                                       std::vector<std::string>* notices) {
   std::vector<ConfigEntry> translated;
   std::map<std::string, std::string> said;  // by our key, the file's
-  for (const ConfigEntry& entry : entries) {
+  for (ConfigEntry entry : entries) {
+    entry.in_file = entry.name_in_file();
     TranslatedKey ours = AsOurs(entry, is_ours, synonyms, path);
     if (!ours.notice.empty()) notices->push_back(ours.notice);
     if (ours.entry.key.empty()) continue;
-    if (const auto [before, is_new] = said.emplace(ours.entry.key, entry.key); !is_new) {
+    if (const auto [before, is_new] = said.emplace(ours.entry.key, entry.in_file); !is_new) {
       throw Error(ErrorCode::kUsage, path,
-                  "keys '" + before->second + "' and '" + entry.key + "' are the same option",
+                  "keys '" + before->second + "' and '" + entry.in_file + "' are the same option",
                   "line " + std::to_string(entry.line), "leave one of them out");
     }
     translated.push_back(std::move(ours.entry));

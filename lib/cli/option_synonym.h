@@ -13,6 +13,8 @@ struct OptionSynonym {
   std::map<std::string, std::string> words = {};
   bool only_words = false;  ///< any other value is refused
   std::string notice = "";  ///< a sentence on what is different; empty: nothing is
+  bool joins =
+      false;  ///< a list is one value here, with commas between its items; without items it says none
 };
 
 /// By name, with dashes for underscores.

@@ -27,6 +27,7 @@
 #include "lib/base/nearest_name.h"
 #include "lib/base/signals.h"
 #include "lib/base/version.h"
+#include "lib/cli/config_entry.h"
 #include "lib/cli/config_file.h"
 #include "lib/cli/config_synonym.h"
 #include "lib/cli/help_text.h"
@@ -230,6 +231,12 @@ class CommandLine {
     return app_.get_option((name.size() == 1 ? "-" : "--") + name)->count() > 0;
   }
 
+  /// The value that an option has been given so far, as text; empty: none.
+  std::string ValueGiven(const std::string& key) const {
+    const CLI::Option* option = app_.get_option_no_throw("--" + key);
+    return option == nullptr || option->count() == 0 ? std::string() : option->results().back();
+  }
+
   std::vector<std::string> FlagNames() const {
     std::vector<std::string> names;
     for (const CLI::Option* option : app_.get_options()) {
@@ -307,7 +314,11 @@ class CommandLine {
       only = foreign_->ours;
       ApplyOptionsOf(*foreign_, OptionOrigin::kConfigFile);
     }
-    const auto entries = ParseConfig(text, path, only);
+    auto entries = ParseConfig(text, path, only);
+    if (info_.settle_keys) {
+      const auto given = [&](const std::string& key) { return ValueGiven(key); };
+      entries = info_.settle_keys(std::move(entries), {.path = path, .given = given, .notices = &notices_});
+    }
     for (const ConfigEntry& entry : WithOurNames(entries, is_ours, info_.synonyms, path, &notices_))
       ApplyEntry(entry, by_key, path, OptionOrigin::kConfigFile);
   }
@@ -342,7 +353,7 @@ class CommandLine {
       std::vector<std::string> keys;
       for (const auto& [key, option] : by_key) keys.push_back(key);
       const std::string nearest = NearestName(entry.key, keys);
-      throw Error(ErrorCode::kUsage, path, "unknown key '" + entry.key + "'",
+      throw Error(ErrorCode::kUsage, path, "unknown key '" + entry.name_in_file() + "'",
                   "line " + std::to_string(entry.line),
                   nearest.empty() ? Hint(info_) : "did you mean '" + nearest + "'?");
     }
@@ -371,10 +382,8 @@ class CommandLine {
   /// exclude them.
   void ApplyRemembered() {
     if (!info_.remembered) return;
-    const RememberedOptions remembered = info_.remembered([&](const std::string& key) {
-      const CLI::Option* option = app_.get_option_no_throw("--" + key);
-      return option == nullptr || option->count() == 0 ? std::string() : option->results().back();
-    });
+    const RememberedOptions remembered =
+        info_.remembered([&](const std::string& key) { return ValueGiven(key); });
     if (remembered.path.empty()) return;
     const auto by_key = OptionsByKey();
     const auto given = origins_;  // its own values do not exclude each other

@@ -15,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "lib/cli/config_entry.h"
 #include "lib/cli/option_preset.h"
 #include "lib/cli/option_synonym.h"
 #include "lib/cli/tool_text.h"
@@ -63,6 +64,11 @@ struct ToolInfo {
   /// Of options, by key, that name a file which is written: those of the other options whose file it may be.
   std::map<std::string, std::set<std::string>> outputs = {};
   OptionSynonyms synonyms = {};  ///< what other programs call options of this one
+  /// What other programs say by several keys of a file of --config together, before each is read by itself.
+  /// Not set: nothing.
+  /// \throws Error{kUsage} on what has no counterpart here
+  std::function<std::vector<ConfigEntry>(std::vector<ConfigEntry> entries, const ConfigSurroundings& around)>
+      settle_keys = {};
   /// Files of --config of other programs, by their text; nullopt: it is one of ours. Values give way to
   /// options that exclude them; OptionsOfFile::defaults come after --preset. Not set: all files are ours.
   /// \throws Error{kUsage} on what the file says and this tool does not understand

@@ -10,7 +10,8 @@ namespace {
 const OptionSynonyms kSynonyms = {
     {"rate", {.key = "lr", .notice = "a step"}},
     {"half", {.key = "precision", .words = {{"true", "fp16"}, {"false", ""}}, .only_words = true}},
-    {"log-to", {.key = ""}}};
+    {"log-to", {.key = ""}},
+    {"modules", {.key = "targets", .joins = true}}};
 
 TEST(OptionSynonymTest, AHintTellsTheNameHere) {
   EXPECT_EQ(HintOfSynonym(kSynonyms, "--rate"), "its name here is --lr: a step");
@@ -41,6 +42,22 @@ TEST(OptionSynonymTest, KeysAndWordsOfAFileAreTranslated) {
   EXPECT_EQ(translated({entry("other", "x")}), "other=x ");  // whoever reads it refuses it
   EXPECT_EQ(test::CodeOf([&] { translated({entry("half", "maybe")}); }), ErrorCode::kUsage);
   EXPECT_EQ(test::CodeOf([&] { translated({entry("lr", "1"), entry("rate", "2")}); }), ErrorCode::kUsage);
+}
+
+TEST(OptionSynonymTest, AListIsOneValueWhereTheOptionTakesNames) {
+  std::vector<std::string> notices;
+  const auto translated = [&](const std::vector<std::string>& values) {
+    const ConfigEntry entry = {.key = "modules", .values = values, .is_list = true, .line = 3};
+    return WithOurNames(
+        {entry}, [](const std::string&) { return false; }, kSynonyms, "f", &notices);
+  };
+  const std::vector<ConfigEntry> joined = translated({"q", "v"});
+  ASSERT_EQ(joined.size(), 1U);
+  EXPECT_EQ(joined[0].key, "targets");
+  EXPECT_EQ(joined[0].values, std::vector<std::string>{"q,v"});
+  EXPECT_FALSE(joined[0].is_list);
+  EXPECT_EQ(PlaceOf(joined[0], "f"), "f: key 'modules' in line 3") << "as the file has it";
+  EXPECT_TRUE(translated({}).empty());
 }
 
 }  // namespace

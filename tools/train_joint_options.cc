@@ -1,0 +1,176 @@
+#include "tools/train_joint_options.h"
+
+#include <algorithm>
+#include <charconv>
+#include <initializer_list>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <system_error>
+#include <utility>
+
+#include "lib/base/error.h"
+#include "lib/cli/option_synonym.h"
+
+namespace trainwright {
+namespace {
+
+std::optional<double> NumberIn(const std::string& text) {
+  double number = 0;
+  const auto [end, status] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (status != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return number;
+}
+
+/// The entries of a file while they are settled.
+class JointKeys {
+ public:
+  JointKeys(std::vector<ConfigEntry> entries, const ConfigSurroundings& around)
+      : entries_(std::move(entries)), around_(around) {}
+
+  std::vector<ConfigEntry> Settle() {
+    SettleLength();
+    SettleSchedule();
+    SettleWarmup();
+    SettleDecay();
+    SettleLeastRate();
+    return std::move(entries_);
+  }
+
+ private:
+  /// The first entry of one of these names; null: there is none.
+  ConfigEntry* Find(std::initializer_list<const char*> names) {
+    for (const char* const name : names) {
+      const auto found = std::find_if(entries_.begin(), entries_.end(), [&](const ConfigEntry& entry) {
+        return DashedName(entry.key) == name;
+      });
+      if (found != entries_.end()) return &*found;
+    }
+    return nullptr;
+  }
+
+  /// nullopt: the entry is none, or what it holds is no number, which is told where it is converted.
+  static std::optional<double> NumberOf(const ConfigEntry* entry) {
+    if (entry == nullptr || entry->is_list || entry->values.empty()) return std::nullopt;
+    return NumberIn(entry->values.front());
+  }
+
+  bool IsGiven(const std::string& key) const { return !around_.given(key).empty(); }
+
+  void Tell(const ConfigEntry& entry, const std::string& sentence) {
+    around_.notices->push_back(PlaceOf(entry, around_.path) + " " + sentence);
+  }
+
+  Error Refusal(const ConfigEntry& entry, const std::string& problem, const std::string& hint) const {
+    return {ErrorCode::kUsage, PlaceOf(entry, around_.path), problem, "", hint};
+  }
+
+  /// Takes the entry away where there is one, and says why if it said more than 0.
+  void Drop(const ConfigEntry* entry, const std::string& why) {
+    if (entry == nullptr) return;
+    if (NumberOf(entry) != 0) Tell(*entry, "has no effect: " + why);
+    entries_.erase(entries_.begin() + (entry - entries_.data()));
+  }
+
+  static void Rename(ConfigEntry* entry, const std::string& key) {
+    entry->in_file = entry->name_in_file();
+    entry->key = key;
+  }
+
+  /// Gives one of our keys as `cause` means it, in its place.
+  void Imply(ConfigEntry cause, const std::string& key, const std::string& value, const std::string& why) {
+    Rename(&cause, key);
+    cause.values = {value};
+    Tell(cause, "is read as " + key + ": " + value + ", too: " + why);
+    entries_.push_back(std::move(cause));
+  }
+
+  void SettleLength() {
+    if (NumberOf(Find({"max-steps"})).value_or(0) <= 0) return;
+    for (const char* const epochs : {"num-train-epochs", "num-epochs"})
+      Drop(Find({epochs}), "max_steps overrides it");
+  }
+
+  /// What Hugging Face's schedules are beside their curves, unless the file or who goes before it says it.
+  void SettleSchedule() {
+    const ConfigEntry* const found = Find({"lr-scheduler-type"});
+    if (found == nullptr || found->values.size() != 1 || IsGiven("schedule")) return;
+    const ConfigEntry type = *found;
+    const std::string& name = type.values.front();
+    if (name == "constant") {
+      for (const char* const warmup : {"warmup-steps", "warmup-ratio"})
+        Drop(Find({warmup}), "lr_scheduler_type constant has no warm-up; constant_with_warmup has");
+      if (Find({"warmup", "warmup-iters"}) == nullptr && !IsGiven("warmup") && !IsGiven("warmup-ratio"))
+        Imply(type, "warmup", "0", "Hugging Face's constant has no warm-up");
+    } else if (name == "linear" || name == "cosine") {
+      if (Find({"min-lr", "min-lr-ratio"}) == nullptr && !IsGiven("min-lr-ratio"))
+        Imply(type, "min-lr-ratio", "0", "Hugging Face's " + name + " ends at 0");
+    }
+  }
+
+  /// Steps of 0 leave warm-up to the ratio, below 1 they are one.
+  void SettleWarmup() {
+    const std::optional<double> number = NumberOf(Find({"warmup-steps"}));
+    if (!number) return;
+    if (*number == 0 && Find({"warmup-ratio"}) != nullptr) {
+      Drop(Find({"warmup-steps"}), "");
+    } else if (*number > 0) {
+      Drop(Find({"warmup-ratio"}), "warmup_steps overrides it");
+      ConfigEntry* const steps = Find({"warmup-steps"});
+      if (*number >= 1) return;
+      Rename(steps, "warmup-ratio");
+      Tell(*steps, "is read as warmup-ratio: below 1 it is a share of the run");
+    }
+  }
+
+  /// nanoGPT's cosine ends at a step of its own, which here is the run's last.
+  void SettleDecay() {
+    const ConfigEntry* const found = Find({"lr-decay-iters"});
+    if (found == nullptr) return;
+    const ConfigEntry decay = *found;
+    const ConfigEntry* const length = Find({"max-iters", "max-steps", "num-steps", "train-steps", "steps"});
+    const std::optional<double> steps =
+        length == nullptr ? NumberIn(around_.given("steps")) : NumberOf(length);
+    const std::string hint =
+        "make max_iters the same, or leave it out; --schedule wsd has a decay of its own, --decay-steps";
+    if (!steps)
+      throw Refusal(decay, "is where the learning rate has fallen, and max_iters is not said", hint);
+    if (NumberOf(&decay) != steps) {
+      const std::string name = length == nullptr ? "--steps" : length->name_in_file();
+      throw Refusal(decay, "is not " + name + ": here the learning rate falls until the end of the run",
+                    hint);
+    }
+    const bool has_schedule =
+        Find({"schedule", "lr-scheduler-type", "lr-schedule", "scheduler"}) != nullptr || IsGiven("schedule");
+    if (!has_schedule) Imply(decay, "schedule", "cosine", "nanoGPT's schedule is one");
+  }
+
+  void SettleLeastRate() {
+    ConfigEntry* const least = Find({"min-lr"});
+    if (least == nullptr || IsGiven("min-lr-ratio")) return;
+    const std::string hint = "give --min-lr-ratio in place of it";
+    const std::string given = around_.given("lr");
+    const std::optional<double> peak =
+        given.empty() ? NumberOf(Find({"learning-rate", "max-lr", "lr"})) : NumberIn(given);
+    const std::optional<double> rate = NumberOf(least);
+    if (!peak) throw Refusal(*least, "is a share of learning_rate here, which is not said", hint);
+    if (!rate || !(*rate >= 0 && *rate <= *peak && *peak > 0))
+      throw Refusal(*least, "must lie between 0 and the learning rate, " + nlohmann::json(*peak).dump(),
+                    hint);
+    Rename(least, "min-lr-ratio");
+    least->values = {nlohmann::json(*rate / *peak).dump()};
+    Tell(*least, "is read as min-lr-ratio: " + least->values.front() + ", its share of the learning rate");
+  }
+
+  std::vector<ConfigEntry> entries_;
+  const ConfigSurroundings& around_;
+};
+
+}  // namespace
+
+std::vector<ConfigEntry> SettleKeysOfTrainers(std::vector<ConfigEntry> entries,
+                                              const ConfigSurroundings& around) {
+  return JointKeys(std::move(entries), around).Settle();
+}
+
+}  // namespace trainwright
