@@ -21,6 +21,8 @@
 #include "lib/model/peft_folder.h"
 #include "lib/model/weights_io.h"
 #include "lib/run/run_directory.h"
+#include "lib/spec/lora_options.h"
+#include "lib/spec/model_config.h"
 #include "lib/spec/model_files.h"
 #include "lib/tok/tokenizer_folder.h"
 
@@ -228,9 +230,11 @@ Checkpoint LoadCheckpoint(const ModelFamilies& families, const std::string& path
     }
     // An adapter that was not trained to embed leaves its base as it embeds.
     const std::string& projects = ProjectionOf(adapter_folder) ? adapter_folder : checkpoint.folder;
-    checkpoint.model = MakeModel(families, ReadHfConfig(families.descriptions(), checkpoint.folder),
-                                 precision, device, std::nullopt, kinds,
-                                 {.lora = ReadPeftConfig(adapter_folder).lora,
+    const ModelConfig config = ReadHfConfig(families.descriptions(), checkpoint.folder);
+    const LoraOptions lora = ReadPeftConfig(adapter_folder).lora;
+    RequireModulesOfModel(adapter_folder, lora, config);
+    checkpoint.model = MakeModel(families, config, precision, device, std::nullopt, kinds,
+                                 {.lora = lora,
                                   .frozen_format = format,
                                   .embedding = EmbeddingTuningOf(projects, /*needs_head=*/!embeds)});
     checkpoint.model->parameters().set_reads_quantized(format != WeightFormat::kPlain);

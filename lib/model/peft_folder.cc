@@ -22,6 +22,9 @@
 #include "lib/io/byte_source.h"
 #include "lib/model/embedding_projection.h"
 #include "lib/model/weights_io.h"
+#include "lib/spec/family.h"
+#include "lib/spec/lora_targets.h"
+#include "lib/spec/model_config.h"
 #include "lib/spec/model_files.h"
 #include "lib/spec/saved_modules.h"
 
@@ -290,6 +293,29 @@ PeftConfig ReadPeftConfig(const std::string& folder) {
   PeftConfig config = DecodePeftConfig(std::string(AsText(text)), path);
   RequireThoseOfWeights(folder, config.lora);
   return config;
+}
+
+void RequireModulesOfModel(const std::string& folder, const LoraOptions& lora, const ModelConfig& model) {
+  const FamilyDescription& family = FamilyOf(model);
+  std::vector<std::string> matrices;
+  for (const LayerMatrix& matrix : family.LayerMatrices(model)) matrices.push_back(matrix.module);
+  const auto require = [&](const char* field, const std::string& hint, const auto& choose) {
+    try {
+      choose();
+    } catch (const Error& error) {  // of the option that has the same names
+      if (error.code() != ErrorCode::kUsage) throw;
+      throw Error(ErrorCode::kBadInput, folder + "/" + kAdapterConfigFileName, error.problem(),
+                  std::string("field ") + field, hint);
+    }
+  };
+  require("target_modules",
+          "adapters are of matrices in the layers; train the head and embeddings whole: modules_to_save",
+          [&] { ChooseLoraTargets(lora.targets, matrices, family.lora_blocks()); });
+  require("modules_to_save",
+          model.tie_embeddings ? "train with ensure_weight_tying: true and modules_to_save with both names, "
+                                 "or on a base whose head is one of its own"
+                               : "modules of layers have adapters, and are not trained whole",
+          [&] { ChooseSavedModules(lora.saved_modules, family.outer_modules(), model.tie_embeddings); });
 }
 
 void WritePeftFolder(const std::string& folder, const LanguageModel& model, const std::string& base_model,

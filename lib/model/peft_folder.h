@@ -12,6 +12,8 @@
 #include <string>
 
 #include "lib/model/language_model.h"
+#include "lib/spec/lora_options.h"
+#include "lib/spec/model_config.h"
 
 namespace trainwright {
 
@@ -31,6 +33,12 @@ PeftConfig DecodePeftConfig(const std::string& text, const std::string& path);
 /// The folder's.
 /// \throws Error{kBadInput, kIo}
 PeftConfig ReadPeftConfig(const std::string& folder);
+
+/// Requires that a model can have a folder's adapter: that its matrices and modules have the names that the
+/// adapter was made for.
+/// \param lora of the folder
+/// \throws Error{kBadInput} naming adapter_config.json and the field
+void RequireModulesOfModel(const std::string& folder, const LoraOptions& lora, const ModelConfig& model);
 
 /// Writes the adapters of a model, and what is trained whole beside them, into an existing folder, each
 /// file atomically.

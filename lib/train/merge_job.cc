@@ -60,6 +60,7 @@ nlohmann::ordered_json Merge(const ModelFamilies& families, const std::string& a
   const auto model = LoadHfModel(families, base_folder, Precision::kFp32, at::Device(at::kCPU), {},
                                  EmbeddingTuningOf(base_folder, /*needs_head=*/false));
   RequireFiniteWeights(model->parameters(), base_folder, "holds a weight that is not finite");
+  RequireModulesOfModel(adapter_folder, ReadPeftConfig(adapter_folder).lora, model->config());
   MergePeftFolder(adapter_folder, &model->parameters());
   RequireFiniteWeights(model->parameters(), adapter_folder, "makes a weight that is not finite");
   const FolderEmbedding embedding = EmbeddingOf(adapter_folder, base_folder);

@@ -1,6 +1,7 @@
 #include "lib/train/resolved_run.h"
 
 #include <algorithm>
+#include <string>
 
 #include "lib/base/host.h"
 #include "lib/base/log.h"
@@ -58,7 +59,11 @@ PlannedRun Plan(const TrainSettings& settings, const TrainJobContext& context,
                 const std::optional<DocumentSplit>& split, const ResolvedRun& run) {
   PlanFacts facts = FactsOf(settings, context, run);
   facts.eval_split = split;
-  if (!settings.adapter.empty()) facts.adapter = ReadPeftConfig(ResolveCheckpoint(settings.adapter)).lora;
+  if (!settings.adapter.empty()) {
+    const std::string adapter = ResolveCheckpoint(settings.adapter);
+    facts.adapter = ReadPeftConfig(adapter).lora;
+    RequireModulesOfModel(adapter, *facts.adapter, run.model.config);
+  }
   return PlanRun(settings, facts);
 }
 

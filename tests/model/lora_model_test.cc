@@ -216,6 +216,27 @@ TEST(PeftConfigTest, AModuleToSaveThatTheWeightsDoNotHaveIsRefusedByName) {
                              testing::HasSubstr("field modules_to_save")));
 }
 
+TEST(PeftConfigTest, ModulesThatTheModelCannotAdaptAreBadInputOfTheFile) {
+  const ModelConfig tied = ReadHfConfig(test::Families().descriptions(), FixtureFolder("tied"));
+  const ModelConfig untied = ReadHfConfig(test::Families().descriptions(), FixtureFolder("untied"));
+  const auto message = [](const LoraOptions& lora, const ModelConfig& model) {
+    const auto require = [&] { RequireModulesOfModel("a", lora, model); };
+    EXPECT_EQ(test::CodeOf(require), ErrorCode::kBadInput);
+    return test::MessageOf(require);
+  };
+  EXPECT_THAT(message({.targets = "q_proj,lm_head"}, untied),
+              testing::HasSubstr("a/adapter_config.json: no module of the model is called 'lm_head' (field "
+                                 "target_modules)"));
+  EXPECT_THAT(message({.targets = "q_proj", .saved_modules = "lm_head"}, tied),
+              testing::AllOf(testing::HasSubstr("a/adapter_config.json: the model's head is its table"),
+                             testing::HasSubstr("(field modules_to_save)")));
+  EXPECT_EQ(test::MessageOf([&] {
+              RequireModulesOfModel("a", {.targets = "q_proj", .saved_modules = "lm_head"}, untied);
+              RequireModulesOfModel("a", {.targets = "all-linear"}, tied);
+            }),
+            "");
+}
+
 /// What loading an adapter says whose file lacks a tensor, or has it otherwise.
 std::string LoadingWithout(const std::string& tensor, bool is_there_otherwise) {
   const std::string weights = FixtureFolder("saved_tied") + "/adapter_model.safetensors";
