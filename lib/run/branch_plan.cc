@@ -50,6 +50,7 @@ PlannedRun PlanBranch(const TrainSettings& settings, const PlanFacts& facts, int
   TakeAsked(settings, TrainPlanTable(), &plan);
   if (!settings.accum) TakeRanks(facts.ranks, &plan);
   plan.ranks = facts.ranks;
+  RequireStepThatFits(plan);
   RequireLeaves(plan);
   TakeObjectiveNeeds(facts, &planned);
   CompleteAskedPlan(settings, TrainPlanTable(), facts.choices, &plan);

@@ -81,6 +81,16 @@ int64_t StepsOf(const TrainSettings& settings, const EpochCounts& epoch, const T
   return std::max<int64_t>(1, static_cast<int64_t>(std::ceil(StepsAsked(settings, epoch, plan))));
 }
 
+void RequireStepThatFits(const TrainPlan& plan) {
+  // Their product may be more than a number holds.
+  if (plan.batch <= kMostStepSamples / plan.ranks / plan.accum) return;
+  const std::string ranks = plan.ranks > 1 ? " x " + std::to_string(plan.ranks) + " ranks" : "";
+  throw Error(ErrorCode::kUsage, "--batch, --accum",
+              "make steps of " + std::to_string(plan.batch) + " x " + std::to_string(plan.accum) + ranks +
+                  " samples, and a step has at most " + std::to_string(kMostStepSamples),
+              "", "lower --batch or --accum");
+}
+
 void RequireLeaves(const TrainPlan& plan) {
   const int64_t leaves = plan.exact_world, micro_batches = plan.accum * plan.ranks;
   if (leaves == 0) return;

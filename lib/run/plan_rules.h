@@ -38,6 +38,12 @@ double StepsAsked(const TrainSettings& settings, const EpochCounts& epoch, const
 /// The same as a whole number, at least 1.
 int64_t StepsOf(const TrainSettings& settings, const EpochCounts& epoch, const TrainPlan& plan);
 
+/// Samples that a step may have on all ranks: each process reads the whole step before it takes its share.
+inline constexpr int64_t kMostStepSamples = int64_t{1} << 22;
+
+/// \throws Error{kUsage} naming --batch and --accum where a step has more samples than that
+void RequireStepThatFits(const TrainPlan& plan);
+
 /// \throws Error{kUsage} naming --exact-world where a step's micro-batches do not form as many equal leaves,
 ///     or the ranks cannot have as many of these each
 void RequireLeaves(const TrainPlan& plan);

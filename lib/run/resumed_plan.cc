@@ -30,7 +30,7 @@ std::vector<std::string> SplitStep(const TrainSettings& settings, int64_t ranks,
   const int64_t batch =
       settings.batch.value_or(alone && *settings.accum > 0 ? samples / *settings.accum : plan->batch);
   const int64_t accum = settings.accum.value_or(batch > 0 ? samples / ranks / batch : 0);
-  if (batch < 1 || accum < 1) throw OtherStep(samples, ranks);
+  if (batch < 1 || accum < 1 || batch > samples || accum > samples / batch) throw OtherStep(samples, ranks);
   if (batch * accum * ranks != samples) {
     // What started the run on other ranks may start it again on these.
     const bool of_other_ranks = !alone && batch == plan->batch && samples % (batch * accum) == 0;

@@ -189,6 +189,7 @@ void PlanSizes(const TrainSettings& settings, const PlanFacts& facts, PlannedRun
                                     " tokens a micro-batch suit " + (facts.gpu ? "a GPU" : "a CPU"),
                                 "batch " + std::to_string(plan.batch)});
   }
+  RequireStepThatFits(plan);
   RequireLeaves(plan);
   TakeOwnOfStep(facts.choices, &plan);
   RequireOwnOptions(settings, facts.choices, plan);

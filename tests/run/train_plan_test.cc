@@ -425,6 +425,24 @@ TEST(PlanRun, AStepIsThatOfAllRanks) {
   EXPECT_EQ(CodeOf([&] { PlanRun(settings, facts); }), ErrorCode::kUsage) << "no power of two";
 }
 
+TEST(PlanRun, RefusesAStepOfMoreSamplesThanAProcessReads) {
+  const auto refused = [](int64_t batch, int64_t accum, int64_t ranks) {
+    TrainSettings settings;
+    settings.steps = 1;
+    settings.batch = batch;
+    settings.accum = accum;
+    PlanFacts facts = Facts();
+    facts.ranks = ranks;
+    return MessageOf([&] { PlanRun(settings, facts); }).rfind("--batch, --accum: make steps of", 0) == 0;
+  };
+  EXPECT_FALSE(refused(1 << 10, 1 << 12, 1));
+  EXPECT_FALSE(refused(1 << 10, 1 << 10, 4));
+  EXPECT_TRUE(refused(1 << 10, 1 << 10, 5));
+  EXPECT_TRUE(refused((1 << 10) + 1, 1 << 12, 1));
+  EXPECT_TRUE(refused(8, 999999999999, 1));
+  EXPECT_TRUE(refused(INT64_MAX, INT64_MAX, 2)) << "more than a number holds";
+}
+
 TEST(TrainPlan, StoresRanksAndExactWorldWhereTheyAreNotAlone) {
   const nlohmann::json stored = nlohmann::json::parse(EncodePlan(OnTwoRanks(4)).dump());
   EXPECT_EQ(stored.at("ranks"), 2);
