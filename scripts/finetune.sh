@@ -61,7 +61,7 @@ hash_of() {
 
 # What shapes the shards: a name may stay where its content does not.
 shaping=("$model"/{config.json,chat_template.jinja,tokenizer_config.json,tokenizer.json,tokenizer.model,tokenizer.tiktoken})
-[[ -z $template ]] || shaping+=("$template" "$template"/{chat_template.jinja,tokenizer_config.json})
+[[ -z $template ]] || shaping+=("$template" "$template"/{chat_template.jinja,tokenizer_config.json} "$(dirname "$template")/tokenizer_config.json")
 made_of="$(sha256sum < "$data") $(hash_of "${shaping[@]}") $seq${template:+ $template}"
 if [[ -e $out/made-of && $(< "$out/made-of") != "$made_of" ]]; then
   die "$out was made of other conversations, of another model or with another --seq or --template" "--out names another folder"

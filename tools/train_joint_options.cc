@@ -97,13 +97,15 @@ class JointKeys {
     if (found == nullptr || found->values.size() != 1 || IsGiven("schedule")) return;
     const ConfigEntry type = *found;
     const std::string& name = type.values.front();
+    const bool resumes = IsGiven("resume");  // the run has what it began with
     if (name == "constant") {
       for (const char* const warmup : {"warmup-steps", "warmup-ratio"})
         Drop(Find({warmup}), "lr_scheduler_type constant has no warm-up; constant_with_warmup has");
-      if (Find({"warmup", "warmup-iters"}) == nullptr && !IsGiven("warmup") && !IsGiven("warmup-ratio"))
-        Imply(type, "warmup", "0", "Hugging Face's constant has no warm-up");
+      const bool says_warmup =
+          Find({"warmup", "warmup-iters"}) != nullptr || IsGiven("warmup") || IsGiven("warmup-ratio");
+      if (!says_warmup && !resumes) Imply(type, "warmup", "0", "Hugging Face's constant has no warm-up");
     } else if (name == "linear" || name == "cosine") {
-      if (Find({"min-lr", "min-lr-ratio"}) == nullptr && !IsGiven("min-lr-ratio"))
+      if (Find({"min-lr", "min-lr-ratio"}) == nullptr && !IsGiven("min-lr-ratio") && !resumes)
         Imply(type, "min-lr-ratio", "0", "Hugging Face's " + name + " ends at 0");
     }
   }
@@ -117,7 +119,7 @@ class JointKeys {
     } else if (*number > 0) {
       Drop(Find({"warmup-ratio"}), "warmup_steps overrides it");
       ConfigEntry* const steps = Find({"warmup-steps"});
-      if (*number >= 1) return;
+      if (*number >= 1 || IsGiven("warmup")) return;
       Rename(steps, "warmup-ratio");
       Tell(*steps, "is read as warmup-ratio: below 1 it is a share of the run");
     }
@@ -129,14 +131,14 @@ class JointKeys {
     if (found == nullptr) return;
     const ConfigEntry decay = *found;
     const ConfigEntry* const length = Find({"max-iters", "max-steps", "num-steps", "train-steps", "steps"});
-    const std::optional<double> steps =
-        length == nullptr ? NumberIn(around_.given("steps")) : NumberOf(length);
+    const bool overridden = IsGiven("steps");
+    const std::optional<double> steps = overridden ? NumberIn(around_.given("steps")) : NumberOf(length);
     const std::string hint =
         "make max_iters the same, or leave it out; --schedule wsd has a decay of its own, --decay-steps";
     if (!steps)
       throw Refusal(decay, "is where the learning rate has fallen, and max_iters is not said", hint);
     if (NumberOf(&decay) != steps) {
-      const std::string name = length == nullptr ? "--steps" : length->name_in_file();
+      const std::string name = overridden ? "--steps" : length->name_in_file();
       throw Refusal(decay, "is not " + name + ": here the learning rate falls until the end of the run",
                     hint);
     }
@@ -147,7 +149,8 @@ class JointKeys {
 
   void SettleLeastRate() {
     ConfigEntry* const least = Find({"min-lr"});
-    if (least == nullptr || IsGiven("min-lr-ratio")) return;
+    if (least == nullptr) return;
+    if (IsGiven("min-lr-ratio")) return Drop(least, "--min-lr-ratio overrides it");
     const std::string hint = "give --min-lr-ratio in place of it";
     const std::string given = around_.given("lr");
     const std::optional<double> peak =

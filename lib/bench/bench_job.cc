@@ -17,11 +17,15 @@ namespace {
 
 constexpr char kSchema[] = "trainwright.bench/1";
 
-/// The deciding metric first, then what every run has, then what the command reports.
+/// What every report has of a run.
 constexpr std::array<const char*, 4> kOwnMetrics = {"wall_s", "cpu_s", "max_memory_bytes", "written_bytes"};
 
 /// Before anything is measured.
 void RequireMetric(const std::string& by, const MetricSource& source) {
+  // Known of a run, too.
+  for (const char* other : {"user_s", "system_s", "read_bytes", "exit_status"}) {
+    if (by == other) return;
+  }
   const bool known = std::find(kOwnMetrics.begin(), kOwnMetrics.end(), by) != kOwnMetrics.end() ||
                      std::find(source.names.begin(), source.names.end(), by) != source.names.end();
   if (known) return;
@@ -29,6 +33,7 @@ void RequireMetric(const std::string& by, const MetricSource& source) {
               "wall_s, cpu_s, max_memory_bytes, written_bytes, or a field that --metric names");
 }
 
+/// The deciding metric first, then what every run has, then what the command reports.
 std::vector<std::string> MetricsOf(const BenchSettings& settings, const MetricSource& source) {
   std::vector<std::string> metrics = {settings.by};
   const auto add = [&](const std::string& metric) {

@@ -274,14 +274,25 @@ std::string JinjaChat::RenderBegin(Said* said, size_t count, bool prompt) const 
   const auto cut = turns.begin() + static_cast<ptrdiff_t>(count);
   Json::array_t behind(std::make_move_iterator(cut), std::make_move_iterator(turns.end()));
   turns.erase(cut, turns.end());
-  std::string text = RenderText(said, prompt);
-  std::move(behind.begin(), behind.end(), std::back_inserter(turns));
-  return text;
+  const auto restore = [&] { std::move(behind.begin(), behind.end(), std::back_inserter(turns)); };
+  try {
+    std::string text = RenderText(said, prompt);
+    restore();
+    return text;
+  } catch (...) {
+    restore();
+    throw;
+  }
 }
 
 size_t JinjaChat::TurnEnd(Said* said, size_t turn, const std::string& text, size_t words_end) const {
   if (turn + 1 == said->turns().size()) return text.size();
-  const std::string own = RenderBegin(said, turn + 1, /*prompt=*/false);
+  std::string own;
+  try {
+    own = RenderBegin(said, turn + 1, /*prompt=*/false);
+  } catch (const jinja::RaisedError&) {
+    return text.size();  // it refuses conversations that end with a call
+  }
   if (const size_t common = CommonBegin(text, own); common >= words_end) return CodePointBegin(text, common);
   // It is written otherwise where it is the last, say with its thoughts: then what follows its words counts.
   Json& message = said->turns()[turn];

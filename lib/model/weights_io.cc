@@ -194,9 +194,11 @@ class WeightsLoader {
         throw Error(error.code(), error.object(), error.problem(), error.place(), kFetchHint);
       }
     }
-    for (const Copy& copy : copies_) {
-      if (loaded_[copy.parameter].empty()) AssignCopy(copy);
-    }
+    std::erase_if(copies_, [this](const Copy& copy) {
+      const bool is_only = loaded_[copy.parameter].empty();
+      if (is_only) AssignCopy(copy);
+      return is_only;
+    });
     RequireAll(folder);
     for (const Copy& copy : copies_) CheckCopy(copy);
     parameters_.RefreshCompute();

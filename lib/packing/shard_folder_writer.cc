@@ -85,6 +85,7 @@ void ShardFolderWriter::ReadManifest() {
   try {
     sealed_ = DecodeManifest(std::string(AsText(text)), path);
   } catch (const Error& error) {
+    if (error.code() != ErrorCode::kBadInput) throw;
     throw Error(error.code(), error.object(), error.problem(), error.place(),
                 "this folder holds something else: choose another with -o, or move that file away");
   }

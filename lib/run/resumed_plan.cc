@@ -27,8 +27,8 @@ std::vector<std::string> SplitStep(const TrainSettings& settings, int64_t ranks,
   if (!settings.batch && !settings.accum) return TakeRanks(ranks, plan);
   const int64_t samples = plan->samples_per_step();
   const bool alone = ranks == 1 && plan->ranks == 1;
-  const int64_t batch =
-      settings.batch.value_or(alone && *settings.accum > 0 ? samples / *settings.accum : plan->batch);
+  const bool by_accum = alone && settings.accum.value_or(0) > 0;
+  const int64_t batch = settings.batch.value_or(by_accum ? samples / *settings.accum : plan->batch);
   const int64_t accum = settings.accum.value_or(batch > 0 ? samples / ranks / batch : 0);
   if (batch < 1 || accum < 1 || batch > samples || accum > samples / batch) throw OtherStep(samples, ranks);
   if (batch * accum * ranks != samples) {
