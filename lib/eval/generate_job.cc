@@ -150,9 +150,10 @@ class Job {
   }
 
   nlohmann::ordered_json Run() {
+    const std::vector<uint32_t> ends = Ends();
     if (world_->size() > 1) {
       Facts facts = FactsOfJob(checkpoint_, settings_, precision_, state_->identity());
-      facts["ids that end a sample"] = nlohmann::json(Ends()).dump();
+      facts["ids that end a sample"] = nlohmann::json(ends).dump();
       RequireEqual(world_, facts);
     }
     GenerationOptions options{
@@ -163,12 +164,11 @@ class Job {
         .batch_invariant = settings_.batch_invariant,
         .keep_prefix = settings_.chat,
         .seed = settings_.seed,
-        .ends = {},
+        .ends = ends,
         .chosen_ids = static_cast<int64_t>(identity().vocab_size)};
     options.log_probabilities = settings_.log_probabilities;
     if (output_->watches()) options.watch = [this](uint32_t id) { output_->See(id); };
     state_->AskFor(&options);
-    options.ends = Ends();
     const auto start = std::chrono::steady_clock::now();
     StopCheck stop;
     if (longest_stop_ > 0) {
@@ -192,7 +192,7 @@ class Job {
                                       {"generation_time_s", time_s},
                                       {"tokens_per_s", static_cast<double>(counts.tokens) / time_s},
                                       {"quant", settings_.quant},
-                                      {"end_ids", options.ends},
+                                      {"end_ids", ends},
                                       {"checkpoint", checkpoint_.named},
                                       {"model", checkpoint_.model_identity},
                                       {"adapter", checkpoint_.adapter_identity},

@@ -32,16 +32,21 @@ bool IsOutOfRange(std::string_view number) {
   }
 }
 
+/// The place of the quotation mark that ends the string which begins at `at`, or the end of the text.
+size_t EndOfString(std::string_view text, size_t at) {
+  for (++at; at < text.size() && text[at] != '"'; ++at) {
+    if (text[at] == '\\') ++at;
+  }
+  return at;
+}
+
 /// Where the value at `at` ends: a comma, colon or bracket that is not in it.
 size_t EndOfValue(std::string_view text, size_t at) {
   size_t depth = 0;
-  for (bool quoted = false; at < text.size(); ++at) {
+  for (; at < text.size(); ++at) {
     const char c = text[at];
-    if (quoted) {
-      if (c == '\\') ++at;
-      quoted = c != '"';
-    } else if (c == '"') {
-      quoted = true;
+    if (c == '"') {
+      at = EndOfString(text, at);
     } else if (c == '[' || c == '{') {
       ++depth;
     } else if (depth == 0 && (c == ',' || c == ':' || c == ']' || c == '}')) {
@@ -151,15 +156,11 @@ nlohmann::ordered_json OrderedJsonOf(std::string_view text) {
 std::string WithNumbersInRange(std::string_view text) {
   std::string in_range;
   size_t copied = 0;
-  bool quoted = false;
   try {
     for (size_t at = 0; at < text.size(); ++at) {
       const char c = text[at];
-      if (quoted) {
-        if (c == '\\') ++at;
-        quoted = c != '"';
-      } else if (c == '"') {
-        quoted = true;
+      if (c == '"') {
+        at = EndOfString(text, at);
       } else if (c == '-' || (c >= '0' && c <= '9')) {
         const size_t end = std::min(text.find_first_not_of("+-.0123456789eE", at), text.size());
         if (IsOutOfRange(text.substr(at, end - at))) {

@@ -285,37 +285,39 @@ class WeightsLoader {
     loaded_[index] = path;
   }
 
-  /// A shared tensor may be stored under its second name alone.
-  void AssignCopy(const Copy& copy) {
+  /// Calls visit(parameter, stored) with what the file has of a copy.
+  template <typename Visit>
+  void VisitStored(const Copy& copy, const Visit& visit) const {
     const WeightFile mapped(copy.path);
     const SafetensorsHeader header = ParseSafetensors(mapped.bytes(), mapped.path());
     const SafetensorsEntry& entry = *header.Find(copy.tensor);
     const Parameter& parameter = parameters_.all()[copy.parameter];
     const uint8_t* data = mapped.bytes().data() + header.data_offset + entry.begin;
-    parameters_.Assign(copy.parameter,
-                       AsInModel(parameter, ViewTensor(entry, data, copy.path, ShapeInFiles(parameter))));
+    visit(parameter, ViewTensor(entry, data, copy.path, ShapeInFiles(parameter)));
+  }
+
+  /// A shared tensor may be stored under its second name alone.
+  void AssignCopy(const Copy& copy) {
+    VisitStored(copy, [&](const Parameter& parameter, const at::Tensor& stored) {
+      parameters_.Assign(copy.parameter, AsInModel(parameter, stored));
+    });
     loaded_[copy.parameter] = copy.path;
   }
 
   /// Compares in slices: a table of embeddings may be the largest tensor of all.
   void CheckCopy(const Copy& copy) const {
     constexpr int64_t kRows = 1024;
-    const WeightFile mapped(copy.path);
-    const SafetensorsHeader header = ParseSafetensors(mapped.bytes(), mapped.path());
-    const SafetensorsEntry& entry = *header.Find(copy.tensor);
-    const Parameter& parameter = parameters_.all()[copy.parameter];
-    const at::Tensor stored = ViewTensor(entry, mapped.bytes().data() + header.data_offset + entry.begin,
-                                         copy.path, ShapeInFiles(parameter));
-    for (int64_t row = 0; row < stored.size(0); row += kRows) {
-      const int64_t rows = std::min(kRows, stored.size(0) - row);
-      const at::Tensor ours = parameter.value.narrow(0, row, rows).cpu();
-      if (!at::equal(stored.narrow(0, row, rows).to(ours.scalar_type()), ours)) {
+    VisitStored(copy, [&](const Parameter& parameter, const at::Tensor& stored) {
+      for (int64_t row = 0; row < stored.size(0); row += kRows) {
+        const int64_t rows = std::min(kRows, stored.size(0) - row);
+        const at::Tensor ours = parameter.value.narrow(0, row, rows).cpu();
+        if (at::equal(stored.narrow(0, row, rows).to(ours.scalar_type()), ours)) continue;
         throw Error(ErrorCode::kBadInput, copy.path,
                     "differs from the embeddings, though config.json has \"tie_word_embeddings\": true",
                     "tensor " + copy.tensor,
                     "set tie_word_embeddings to false if the head is one of its own");
       }
-    }
+    });
   }
 
   FlatParameters& parameters_;
