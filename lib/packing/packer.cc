@@ -12,6 +12,7 @@ namespace trainwright {
 namespace {
 
 constexpr size_t kWindowItems = 1 << 16;
+constexpr uint64_t kLookChunks = 16;  // the fewest chunks' worth of tokens that are packed before a window is full
 constexpr uint64_t kReservedTokens = 1 << 26;  // address space is set aside for windows up to this size
 
 // The share of `total` that falls on the first `part` of `whole` tokens.
@@ -140,6 +141,8 @@ class Packer::BestFitLayout final : public Layout {
   BestFitLayout(size_t chunk_tokens, uint64_t window_tokens, std::function<void(Chunk)> emit)
       : chunk_tokens_(chunk_tokens),
         window_tokens_(std::max<uint64_t>(window_tokens, chunk_tokens)),
+        look_tokens_(std::max<uint64_t>(window_tokens_ / 8, kLookChunks * chunk_tokens)),
+        next_look_tokens_(look_tokens_),
         emit_(std::move(emit)),
         fit_(chunk_tokens) {
     tokens_.reserve(std::min<uint64_t>(window_tokens_, kReservedTokens) + chunk_tokens_);
@@ -158,33 +161,49 @@ class Packer::BestFitLayout final : public Layout {
                       .first_segment = segments_.size()});
     segments_.insert(segments_.end(), segments.begin(), segments.end());
     tokens_.insert(tokens_.end(), tokens.begin(), tokens.end());
-    if (tokens_.size() >= window_tokens_ || items_.size() >= kWindowItems) PackWindow(/*final=*/false);
+    if (tokens_.size() >= window_tokens_ || items_.size() >= kWindowItems) {
+      PackWindow(Window::kWhole);
+    } else if (tokens_.size() >= next_look_tokens_) {
+      PackWindow(Window::kGrowing);
+    }
   }
 
-  void Finish() override { PackWindow(/*final=*/true); }
+  void Finish() override { PackWindow(Window::kLast); }
 
  private:
   static constexpr uint32_t kNone = BestFitBins::kNone;
   using Bin = BestFitBins::Bin;
 
+  enum class Window { kGrowing, kWhole, kLast };
+
   struct Item {
     uint32_t segments;                  // how many
     size_t first_token, first_segment;  // in tokens_ and segments_
   };
-  void PackWindow(bool final) {
+  void PackWindow(Window window) {
     fit_.Fill(sizes_);
     const std::vector<Bin>& bins = fit_.bins();
-    std::vector<bool> kept(bins.size(), false);
-    if (!final) ChooseBinsToKeep(&kept);
+    const std::vector<bool> kept = BinsToKeep(window);
     for (size_t bin = 0; bin < bins.size(); ++bin) {
       if (!kept[bin]) EmitBin(bins[bin]);
     }
     KeepItemsOf(kept);
+    next_look_tokens_ = tokens_.size() + std::max<uint64_t>(look_tokens_, tokens_.size() / 2);
+  }
+
+  std::vector<bool> BinsToKeep(Window window) const {
+    const std::vector<Bin>& bins = fit_.bins();
+    std::vector<bool> kept(bins.size(), false);
+    if (window == Window::kWhole) KeepEmptiest(&kept);
+    if (window == Window::kGrowing) {
+      for (size_t bin = 0; bin < bins.size(); ++bin) kept[bin] = bins[bin].room > chunk_tokens_ / 256;
+    }
+    return kept;
   }
 
   // The emptiest bins, of those with more than 1/64 room, up to an eighth of a window: what is kept cannot
   // crowd out what is new.
-  void ChooseBinsToKeep(std::vector<bool>* kept) const {
+  void KeepEmptiest(std::vector<bool>* kept) const {
     const std::vector<Bin>& bins = fit_.bins();
     std::vector<uint32_t> candidates;
     for (uint32_t bin = 0; bin < bins.size(); ++bin) {
@@ -247,6 +266,8 @@ class Packer::BestFitLayout final : public Layout {
 
   const size_t chunk_tokens_;
   const uint64_t window_tokens_;
+  const uint64_t look_tokens_;  // by which a window grows at least until its full chunks are emitted
+  uint64_t next_look_tokens_;
   std::function<void(Chunk)> emit_;
   std::vector<uint32_t> tokens_;   // of all items of the window, one after the other
   std::vector<Segment> segments_;  // likewise

@@ -4,9 +4,9 @@
 /// it holds one item at a time, so a document is never held whole. The second lays items into chunks:
 ///   kConcat   end to end, an item is cut where a chunk ends; O(tokens), padding in the last chunk only
 ///   kBestFit  best-fit decreasing over a window of items: no item is cut, each goes into the chunk with the
-///   least
-///             room that holds it. The least filled chunks of a window are split up again and join the
-///             next one, so that only the end of the input is padded noticeably
+///             least room that holds it. Chunks that are full to 1/256 leave a window while it grows, so that
+///             who takes them works beside the producer. The least filled chunks of a window are split up
+///             again and join the next one, so that only the end of the input is padded noticeably
 ///   kNone     one item a chunk, no padding
 /// In sft records a document is predicted in runs; every run that an item holds becomes a segment of its
 /// chunk. A contrastive record is one item, and never cut. \source best-fit packing: Ding et al. 2024, arXiv

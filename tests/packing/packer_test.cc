@@ -62,14 +62,19 @@ class ReferencePacker {
             chunks_.push_back(item);
           } else {
             window_.push_back(item);
-            if (WindowTokens() >= std::max<uint64_t>(options_.window_tokens, options_.chunk_tokens))
-              PackWindow(false);
+            const uint64_t whole = std::max<uint64_t>(options_.window_tokens, options_.chunk_tokens);
+            const uint64_t step = std::max<uint64_t>(whole / 8, 16 * chunk());
+            if (WindowTokens() >= whole) {
+              PackWindow(Window::kWhole);
+            } else if (WindowTokens() >= kept_before_ + std::max(step, kept_before_ / 2)) {
+              PackWindow(Window::kGrowing);
+            }
           }
         }
       }
     }
     if (options_.mode == PackMode::kConcat && !open_.tokens.empty()) Pad(&open_), chunks_.push_back(open_);
-    if (options_.mode == PackMode::kBestFit) PackWindow(true);
+    if (options_.mode == PackMode::kBestFit) PackWindow(Window::kLast);
     return chunks_;
   }
 
@@ -127,7 +132,9 @@ class ReferencePacker {
     return tokens;
   }
 
-  void PackWindow(bool final) {
+  enum class Window { kGrowing, kWhole, kLast };
+
+  void PackWindow(Window window) {
     std::vector<size_t> order(window_.size());
     for (size_t i = 0; i < order.size(); ++i) order[i] = i;
     std::sort(order.begin(), order.end(), [&](size_t a, size_t b) {
@@ -159,7 +166,8 @@ class ReferencePacker {
     }
     std::vector<size_t> emptiest;
     for (size_t b = 0; b < bins.size(); ++b) {
-      if (!final && bins[b].room > chunk() / 64) emptiest.push_back(b);
+      const size_t full = chunk() / (window == Window::kWhole ? 64 : 256);
+      if (window != Window::kLast && bins[b].room > full) emptiest.push_back(b);
     }
     std::sort(emptiest.begin(), emptiest.end(), [&](size_t a, size_t b) {
       return bins[a].room != bins[b].room ? bins[a].room > bins[b].room : a < b;
@@ -169,7 +177,8 @@ class ReferencePacker {
     uint64_t kept_tokens = 0;
     for (const size_t b : emptiest) {
       kept_tokens += chunk() - bins[b].room;
-      if (kept_tokens > std::max<uint64_t>(options_.window_tokens, chunk()) / 8) break;
+      const uint64_t most = std::max<uint64_t>(options_.window_tokens, chunk()) / 8;
+      if (window == Window::kWhole && kept_tokens > most) break;
       kept[b] = true;
       kept_items.insert(kept_items.end(), members[b].begin(), members[b].end());
     }
@@ -187,6 +196,7 @@ class ReferencePacker {
     std::vector<Chunk> next;
     for (const size_t i : kept_items) next.push_back(window_[i]);
     window_ = next;
+    kept_before_ = WindowTokens();
   }
 
   void Pad(Chunk* chunk) const {
@@ -199,6 +209,7 @@ class ReferencePacker {
   PackerOptions options_;
   std::vector<Chunk> chunks_;
   std::vector<Chunk> window_;
+  uint64_t kept_before_ = 0;  // tokens of the window when it was last packed
   Chunk open_;
 };
 
