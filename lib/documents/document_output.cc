@@ -137,9 +137,8 @@ void TextWriter::Flush() {
   buffer_.clear();
 }
 
-std::unique_ptr<DocumentOutput> OpenDocumentOutput(const std::string& path, OutputFormat format,
-                                                   const TokenStreamHeader& header, bool allow_terminal) {
-  auto sink = OpenSink(path, format == OutputFormat::kTokens, allow_terminal);
+std::unique_ptr<DocumentOutput> MakeDocumentOutput(std::unique_ptr<ByteSink> sink, OutputFormat format,
+                                                   const TokenStreamHeader& header) {
   if (format == OutputFormat::kJsonl)
     return std::make_unique<JsonlOutput>(std::move(sink), header.record_kind);
   return std::make_unique<TokenStreamOutput>(std::move(sink), header);

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "lib/formats/token_stream.h"
+#include "lib/io/byte_sink.h"
 
 namespace trainwright {
 
@@ -38,11 +39,9 @@ class DocumentOutput {
   TokenStreamTotals totals_;
 };
 
-/// \param path "-" for standard output
-/// \param allow_terminal whether binary data may go to a terminal
-/// \throws Error{kIo}, Error{kUsage} for binary data on a terminal
-std::unique_ptr<DocumentOutput> OpenDocumentOutput(const std::string& path, OutputFormat format,
-                                                   const TokenStreamHeader& header, bool allow_terminal);
+/// \throws Error{kIo}
+std::unique_ptr<DocumentOutput> MakeDocumentOutput(std::unique_ptr<ByteSink> sink, OutputFormat format,
+                                                   const TokenStreamHeader& header);
 
 /// Text in pieces to a sink, in few writes.
 class TextWriter {

@@ -127,7 +127,7 @@ void Discard(uint64_t bytes, ByteSource* source) {
 }
 
 bool IsCompressedFile(const std::string& path) {
-  uint8_t start[4];
+  uint8_t start[kStartBytes];
   BufferedReader reader(OpenSource(path));
   return IsCompressed(ByteSpan(start, reader.Read(start, sizeof(start))));
 }

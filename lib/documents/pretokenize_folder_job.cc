@@ -3,6 +3,7 @@
 #include <chrono>
 #include <filesystem>
 #include <iterator>
+#include <memory>
 #include <optional>
 #include <utility>
 
@@ -154,7 +155,9 @@ PretokenizeReport RunPretokenizeToFolder(const PretokenizeJobOptions& asked, Pro
     if (!folder.entry(i)) {
       const DocumentInput& input = options.inputs[i];
       DocumentReader reader({input}, options.max_document_bytes, options.keys);
-      const PretokenizeReport made = pretokenizer.Run(&reader, folder.PathOf(i), &progress, stored_bytes);
+      // What killed runs left is gone already: looking for it again would list the folder for each stream.
+      const PretokenizeReport made = pretokenizer.Run(
+          &reader, std::make_unique<AtomicFileSink>(folder.PathOf(i)), &progress, stored_bytes);
       if (!IsAsBefore(states[i], StateOfFile(input.path))) {
         throw Error(ErrorCode::kBadInput, input.path, "changed while this run read its inputs", "",
                     "run the same command again: it keeps the finished streams of the others");

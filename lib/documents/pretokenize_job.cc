@@ -301,16 +301,20 @@ void RequireId(uint32_t id, const std::string& flag, const PretokenizeJobOptions
               "run without " + flag);
 }
 
+std::unique_ptr<ByteSink> OpenOutput(const PretokenizeJobOptions& options, const std::string& path) {
+  return OpenSink(path, options.to == OutputFormat::kTokens, options.allow_terminal);
+}
+
 /// Takes encoded batches in input order, writes their documents and counts.
 class DocumentCollector {
  public:
-  DocumentCollector(const PretokenizeJobOptions& options, TokenStreamHeader header, const std::string& output,
-                    PretokenizeReport* report)
+  DocumentCollector(const PretokenizeJobOptions& options, TokenStreamHeader header,
+                    std::unique_ptr<ByteSink> output, PretokenizeReport* report)
       : limit_(options.limit), records_(options.records), report_(*report) {
-    train_ = OpenDocumentOutput(output, options.to, header, options.allow_terminal);
+    train_ = MakeDocumentOutput(std::move(output), options.to, header);
     if (options.holdout > 0) {
       header.provenance_json = ProvenanceOf(options, "holdout");
-      holdout_ = OpenDocumentOutput(options.holdout_output, options.to, header, options.allow_terminal);
+      holdout_ = MakeDocumentOutput(OpenOutput(options, options.holdout_output), options.to, header);
     }
   }
 
@@ -505,11 +509,11 @@ PretokenizeReport Pretokenizer::EmptyReport() const {
   return report;
 }
 
-PretokenizeReport Pretokenizer::Run(DocumentReader* reader, const std::string& output, Progress* progress,
-                                    uint64_t stored_bytes_before) {
+PretokenizeReport Pretokenizer::Run(DocumentReader* reader, std::unique_ptr<ByteSink> output,
+                                    Progress* progress, uint64_t stored_bytes_before) {
   const auto start = std::chrono::steady_clock::now();
   PretokenizeReport report = EmptyReport();
-  DocumentCollector collector(impl_->options, header(), output, &report);
+  DocumentCollector collector(impl_->options, header(), std::move(output), &report);
   if (Pump(impl_->options, *impl_->encoder, reader, &collector, progress, stored_bytes_before)) {
     report.input_hash = reader->input_hash();
   }
@@ -534,7 +538,7 @@ PretokenizeReport RunPretokenize(const PretokenizeJobOptions& options, ProgressM
   Pretokenizer pretokenizer(options);
   DocumentReader reader(options.inputs, options.max_document_bytes, options.keys);
   Progress progress(progress_mode, "pretokenize", reader.stored_bytes_total(), "bytes");
-  PretokenizeReport report = pretokenizer.Run(&reader, options.output, &progress);
+  PretokenizeReport report = pretokenizer.Run(&reader, OpenOutput(options, options.output), &progress);
   report.time_s = SecondsSince(start);
   return report;
 }

@@ -15,6 +15,7 @@
 #include "lib/documents/document_output.h"
 #include "lib/documents/document_reader.h"
 #include "lib/documents/document_text.h"
+#include "lib/io/byte_sink.h"
 #include "lib/report/progress.h"
 
 namespace trainwright {
@@ -89,7 +90,7 @@ class Pretokenizer {
   ~Pretokenizer();
   /// Tokenizes what `reader` gives into `output`, and into the options' file what is held out.
   /// \param stored_bytes_before what of `progress` lies before this stream
-  PretokenizeReport Run(DocumentReader* reader, const std::string& output, Progress* progress,
+  PretokenizeReport Run(DocumentReader* reader, std::unique_ptr<ByteSink> output, Progress* progress,
                         uint64_t stored_bytes_before = 0);
   /// What each stream begins with: the tokenizer, and the options that shape the content.
   TokenStreamHeader header() const;

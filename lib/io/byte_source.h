@@ -34,11 +34,14 @@ std::unique_ptr<ByteSource> OpenSource(const std::string& path);
 std::unique_ptr<ByteSource> OpenSourceAt(const std::string& path, uint64_t offset);
 /// A source over memory that the caller keeps alive.
 std::unique_ptr<ByteSource> MemorySource(ByteSpan bytes, std::string name = "memory");
+/// Bytes that tell compressed content from other content.
+inline constexpr size_t kStartBytes = 16;
 /// Whether content that begins so is gzip or zstd.
-/// \param start four bytes, or fewer when there are no more
+/// \param start kStartBytes, or fewer when there are no more
 bool IsCompressed(ByteSpan start);
 /// Wraps a source: gzip and zstd content (any number of members or frames) is recognised by its magic bytes
-/// and decompressed as it is read; anything else passes unchanged. A cut stream throws Error{kBadInput}.
+/// and decompressed as it is read; anything else passes unchanged. A cut stream throws Error{kBadInput}, also
+/// one of a name in .gz or .zst that is cut before the end of the magic bytes, or empty.
 std::unique_ptr<ByteSource> DecompressIfNeeded(std::unique_ptr<ByteSource> source);
 
 /// Exact-size reads and look-ahead over a source.

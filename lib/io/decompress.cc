@@ -1,8 +1,11 @@
 #include <zlib.h>
 #include <zstd.h>
+#include <zstd_errors.h>
 
 #include <algorithm>
 #include <new>
+#include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -41,9 +44,11 @@ class ZstdSource final : public ByteSource {
       const size_t result = ZSTD_decompressStream(context_, &output, &pending_);
       ThrowIfNoMemory(result);
       if (ZSTD_isError(result)) {
+        const bool too_far = ZSTD_getErrorCode(result) == ZSTD_error_frameParameter_windowTooLarge;
         throw Error(
             ErrorCode::kBadInput, reader_->name(), std::string("zstd: ") + ZSTD_getErrorName(result),
-            "near compressed byte " + std::to_string(reader_->position() - pending_.size + pending_.pos));
+            "near compressed byte " + std::to_string(reader_->position() - pending_.size + pending_.pos),
+            too_far ? "its window is over 128 MiB: give what 'zstd -dc --long=31' makes of it" : "");
       }
       in_frame_ = result != 0;
     }
@@ -82,6 +87,9 @@ class GzipSource final : public ByteSource {
         stream_.avail_in = static_cast<uInt>(count);
       }
       if (!in_member_) {
+        // Tapes and block devices pad what they hold with zeros.
+        for (; stream_.avail_in > 0 && *stream_.next_in == 0; --stream_.avail_in) ++stream_.next_in;
+        if (stream_.avail_in == 0) continue;
         inflateReset(&stream_);
         in_member_ = true;
       }
@@ -116,12 +124,30 @@ class PassThrough final : public ByteSource {
   std::unique_ptr<BufferedReader> reader_;
 };
 
+constexpr std::string_view kGzipMagic = "\x1F\x8B", kZstdMagic = "\x28\xB5\x2F\xFD";
+constexpr std::string_view kEndOfSkippableMagic = "\x2A\x4D\x18";  // behind a byte from 0x50 to 0x5F
+
+/// A frame that others skip may come first, as pzstd has it; where it holds the header of a file of this
+/// suite, the content is a shard.
+bool BeginsWithSkippableFrame(std::string_view start) {
+  constexpr size_t kHeaderBytes = 8;
+  return start.size() >= 4 && (start[0] & 0xF0) == 0x50 && start.substr(1, 3) == kEndOfSkippableMagic &&
+         !start.substr(std::min(start.size(), kHeaderBytes)).starts_with("\x89TW");
+}
+
 bool IsZstd(ByteSpan start) {
-  return start.size() >= 4 && start[0] == 0x28 && start[1] == 0xB5 && start[2] == 0x2F && start[3] == 0xFD;
+  return AsText(start).starts_with(kZstdMagic) || BeginsWithSkippableFrame(AsText(start));
 }
 
 bool IsGzip(ByteSpan start) {
-  return start.size() >= 2 && start[0] == 0x1F && start[1] == 0x8B;
+  return AsText(start).starts_with(kGzipMagic);
+}
+
+/// The compression that a name implies, of a file that ends before its content could show it; or null.
+const char* CutInsideMagic(const std::string& name, ByteSpan start) {
+  if (name.ends_with(".gz") && kGzipMagic.starts_with(AsText(start))) return "gzip";
+  if (name.ends_with(".zst") && kZstdMagic.starts_with(AsText(start))) return "zstd";
+  return nullptr;
 }
 
 }  // namespace
@@ -132,9 +158,12 @@ bool IsCompressed(ByteSpan start) {
 
 std::unique_ptr<ByteSource> DecompressIfNeeded(std::unique_ptr<ByteSource> source) {
   auto reader = std::make_unique<BufferedReader>(std::move(source));
-  const ByteSpan magic = reader->Peek(4);
-  if (IsZstd(magic)) return std::make_unique<ZstdSource>(std::move(reader));
-  if (IsGzip(magic)) return std::make_unique<GzipSource>(std::move(reader));
+  const ByteSpan start = reader->Peek(kStartBytes);
+  if (IsZstd(start)) return std::make_unique<ZstdSource>(std::move(reader));
+  if (IsGzip(start)) return std::make_unique<GzipSource>(std::move(reader));
+  if (const char* format = CutInsideMagic(reader->name(), start)) {
+    throw CutStream(reader->name(), format, start.size());
+  }
   return std::make_unique<PassThrough>(std::move(reader));
 }
 

@@ -244,7 +244,7 @@ class JsonlVectors final : public VectorReader {
 
 std::unique_ptr<VectorReader> OpenVectors(const std::string& path) {
   auto reader = OpenRandomReader(path);
-  const auto start = reader->ReadAt(0, std::min<uint64_t>(kRawMagic.size(), reader->size_bytes()));
+  const auto start = reader->ReadAt(0, std::min<uint64_t>(kStartBytes, reader->size_bytes()));
   const auto begins_with = [&](ByteSpan magic) {
     return start.size() >= magic.size() && std::equal(magic.begin(), magic.end(), start.begin());
   };

@@ -84,6 +84,47 @@ TEST_F(DecompressTest, ACutStreamIsBadInput) {
   }
 }
 
+// As pzstd writes them; the zstd program is the oracle.
+TEST_F(DecompressTest, ZstdContentMayBeginWithASkippableFrame) {
+  const std::string skippable("\x5F\x2A\x4D\x18\x04\x00\x00\x00size", 12);
+  WriteFile(folder_.path("skip.zst"), skippable + ReadFile(folder_.path("plain.zst")));
+  ASSERT_EQ(RunShell("cd " + folder_.path() + " && zstd -qdc skip.zst | cmp - plain").exit_status, 0);
+  EXPECT_EQ(ReadDecompressed(folder_.path("skip.zst")), SomeText());
+}
+
+TEST_F(DecompressTest, AShardIsNoCompressedText) {
+  const std::string shard("\x50\x2A\x4D\x18\x10\x00\x00\x00\x89TWS\r\n\x1A\n", 16);
+  WriteFile(folder_.path("shard"), shard + "more");
+  EXPECT_EQ(ReadDecompressed(folder_.path("shard")), shard + "more");
+}
+
+TEST_F(DecompressTest, ZerosBehindGzipArePadding) {
+  const std::string zeros(1000, '\0'), member = ReadFile(folder_.path("plain.gz"));
+  WriteFile(folder_.path("padded.gz"), member + zeros);
+  ASSERT_EQ(RunShell("cd " + folder_.path() + " && gzip -dc padded.gz | cmp - plain").exit_status, 0);
+  EXPECT_EQ(ReadDecompressed(folder_.path("padded.gz")), SomeText());
+  WriteFile(folder_.path("garbage.gz"), member + zeros + "garbage");
+  EXPECT_EQ(CodeOf([&] { ReadDecompressed(folder_.path("garbage.gz")); }), ErrorCode::kBadInput);
+}
+
+// gzip and zstd refuse the same files.
+TEST_F(DecompressTest, ANameThatImpliesCompressionBelongsToNoFileThatIsCutBeforeItShows) {
+  for (const auto& [name, content] : std::vector<std::pair<std::string, std::string>>{
+           {"none.gz", ""}, {"one.gz", "\x1F"}, {"none.zst", ""}, {"three.zst", "\x28\xB5\x2F"}}) {
+    WriteFile(folder_.path(name), content);
+    EXPECT_EQ(CodeOf([&] { ReadDecompressed(folder_.path(name)); }), ErrorCode::kBadInput) << name;
+  }
+  WriteFile(folder_.path("text.gz"), "plain text");
+  EXPECT_EQ(ReadDecompressed(folder_.path("text.gz")), "plain text");
+}
+
+TEST_F(DecompressTest, AWindowThatIsTooLargeIsToldWithAWayOut) {
+  const std::string two_gib("\x28\xB5\x2F\xFD\x00\xA8", 6);
+  WriteFile(folder_.path("long.zst"), two_gib + std::string(20, 'x'));
+  EXPECT_NE(MessageOf([&] { ReadDecompressed(folder_.path("long.zst")); }).find("zstd -dc --long=31"),
+            std::string::npos);
+}
+
 TEST_F(DecompressTest, EmptyAndTinyFilesPassUnchanged) {
   for (const std::string text : {"", "a", "\x1f", "ab\n"}) {
     WriteFile(folder_.path("tiny"), text);
