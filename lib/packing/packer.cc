@@ -12,7 +12,8 @@ namespace trainwright {
 namespace {
 
 constexpr size_t kWindowItems = 1 << 16;
-constexpr uint64_t kLookChunks = 16;  // the fewest chunks' worth of tokens that are packed before a window is full
+/// The fewest tokens, in chunks, that are packed before a window is full.
+constexpr uint64_t kLookChunks = 16;
 constexpr uint64_t kReservedTokens = 1 << 26;  // address space is set aside for windows up to this size
 
 // The share of `total` that falls on the first `part` of `whole` tokens.
