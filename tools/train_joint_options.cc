@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
+#include <cstdint>
 #include <initializer_list>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -11,6 +13,8 @@
 
 #include "lib/base/error.h"
 #include "lib/cli/option_synonym.h"
+#include "lib/run/foreign_optimizer.h"
+#include "lib/spec/optimizer_options.h"
 
 namespace trainwright {
 namespace {
@@ -30,6 +34,12 @@ class JointKeys {
 
   std::vector<ConfigEntry> Settle() {
     SettleLength();
+    SettleIntervals();
+    SettleEvaluation();
+    SettleSaving();
+    SettleLogging();
+    SettleCheckpointing();
+    SettleOptimizer();
     SettleSchedule();
     SettleWarmup();
     SettleDecay();
@@ -69,8 +79,10 @@ class JointKeys {
   void Drop(const ConfigEntry* entry, const std::string& why) {
     if (entry == nullptr) return;
     if (NumberOf(entry) != 0) Tell(*entry, "has no effect: " + why);
-    entries_.erase(entries_.begin() + (entry - entries_.data()));
+    Erase(entry);
   }
+
+  void Erase(const ConfigEntry* entry) { entries_.erase(entries_.begin() + (entry - entries_.data())); }
 
   static void Rename(ConfigEntry* entry, const std::string& key) {
     entry->in_file = entry->name_in_file();
@@ -85,10 +97,128 @@ class JointKeys {
     entries_.push_back(std::move(cause));
   }
 
+  /// The value of an entry as the file has it; empty: it is none, or a list.
+  static std::string TextOf(const ConfigEntry* entry) {
+    return entry == nullptr || entry->is_list ? "" : entry->values.front();
+  }
+
   void SettleLength() {
+    for (const char* const length : {"steps", "epochs", "tokens"}) {
+      if (!IsGiven(length)) continue;
+      for (const char* const own : {"max-steps", "num-train-epochs", "num-epochs"})
+        Drop(Find({own}), std::string("--") + length + " overrides it");
+    }
     if (NumberOf(Find({"max-steps"})).value_or(0) <= 0) return;
     for (const char* const epochs : {"num-train-epochs", "num-epochs"})
       Drop(Find({epochs}), "max_steps overrides it");
+  }
+
+  /// Steps below 1 are a share of the run.
+  void SettleIntervals() {
+    const std::optional<double> length =
+        IsGiven("steps") ? NumberIn(around_.given("steps")) : NumberOf(Find({"max-steps"}));
+    for (const auto& [name, option] : {std::pair("eval-steps", "eval-every"),
+                                       {"save-steps", "save-every"},
+                                       {"logging-steps", "log-every"}}) {
+      ConfigEntry* const entry = Find({name});
+      const std::optional<double> number = NumberOf(entry);
+      if (!number || IsGiven(option)) continue;
+      if (*number >= 1 && *number < 1e15 && *number == std::floor(*number)) {
+        entry->values = {std::to_string(static_cast<int64_t>(*number))};  // 500.0 is 500
+      } else if (*number > 0 && *number < 1) {
+        if (length.value_or(0) <= 0)
+          throw Refusal(*entry, "is a share of the run, whose steps are not said",
+                        std::string("give --") + option + ", or max_steps");
+        entry->values = {std::to_string(static_cast<int64_t>(std::ceil(*number * *length)))};
+        Tell(*entry, "is " + entry->values.front() + " steps: below 1 it is a share of the run");
+      }
+    }
+  }
+
+  /// eval_steps count with eval_strategy steps alone, and are logging_steps where they are not said.
+  void SettleEvaluation() {
+    const ConfigEntry* const found = Find({"eval-strategy", "evaluation-strategy"});
+    if (found == nullptr) return;
+    const ConfigEntry strategy = *found;
+    const std::string kind = TextOf(&strategy);
+    if (IsGiven("eval-every")) {
+      Drop(Find({DashedName(strategy.key).c_str()}), "--eval-every overrides it");
+    } else if (kind == "no" || kind == "false" || kind == "False") {
+      Drop(Find({"eval-steps"}), "eval_strategy is no");
+      EvaluateAtEnds(strategy, "evaluations are before and after the run");
+    } else if (kind == "epoch" && TextOf(Find({"save-strategy"})) == "epoch" && KeepsBest()) {
+      Drop(Find({"eval-steps"}), "eval_strategy is epoch");
+      EvaluateAtEnds(strategy, "each checkpoint is evaluated, which save_strategy makes after each epoch");
+    } else if (kind == "epoch") {
+      throw Refusal(strategy, "is epoch: evaluations come by the number of steps", "give --eval-every N");
+    } else if (const ConfigEntry* const logging = Find({"logging-steps"});
+               kind == "steps" && logging != nullptr && Find({"eval-steps"}) == nullptr) {
+      Imply(*logging, "eval-every", TextOf(logging), "eval_steps are logging_steps where they are not said");
+    }
+  }
+
+  bool KeepsBest() {
+    const std::string best = TextOf(Find({"load-best-model-at-end"}));
+    return best == "true" || best == "True";
+  }
+
+  /// Makes a strategy --eval-every 0, which is said where there is something to evaluate on.
+  void EvaluateAtEnds(const ConfigEntry& strategy, const std::string& why) {
+    ConfigEntry* const entry = Find({DashedName(strategy.key).c_str()});
+    if (IsGiven("eval-data") || IsGiven("eval-split") || Find({"eval-data", "eval-split"}) != nullptr) {
+      Rename(entry, "eval-every");
+      entry->values = {"0"};
+      Tell(*entry, "is read as eval-every: 0: " + why);
+    } else {
+      Erase(entry);
+    }
+  }
+
+  /// save_steps count with save_strategy steps alone; best saves where it evaluates.
+  void SettleSaving() {
+    const ConfigEntry* const found = Find({"save-strategy"});
+    if (found == nullptr) return;
+    const ConfigEntry strategy = *found;
+    const std::string kind = TextOf(&strategy);
+    if (kind == "steps") return;
+    if (IsGiven("save-every")) return Drop(Find({"save-strategy"}), "--save-every overrides it");
+    Drop(Find({"save-steps"}), "save_strategy is " + kind);
+    if (kind != "best") return;
+    Drop(Find({"load-best-model-at-end"}), "save_strategy best keeps it, too");
+    if (const ConfigEntry* const steps = Find({"eval-steps"}); steps != nullptr)
+      Imply(*steps, "save-every", TextOf(steps), "save_strategy best saves where it evaluates");
+    ConfigEntry* const entry = Find({"save-strategy"});
+    Rename(entry, "keep-best");
+    entry->values = {"1"};
+    Tell(*entry, "is read as keep-best: 1");
+  }
+
+  void SettleLogging() {
+    const std::string kind = TextOf(Find({"logging-strategy"}));
+    if (!kind.empty() && kind != "steps") Drop(Find({"logging-steps"}), "logging_strategy is " + kind);
+  }
+
+  /// Two names of one field, which a file that transformers wrote has both.
+  void SettleCheckpointing() {
+    const ConfigEntry* const older = Find({"gradient-checkpointing"});
+    if (older == nullptr || TextOf(older) != TextOf(Find({"activation-checkpointing"}))) return;
+    Erase(older);
+  }
+
+  /// Numbers of Adam have no effect with an optimizer that takes none, and SGD has no momentum.
+  void SettleOptimizer() {
+    const ConfigEntry* const found = Find({"optim"});
+    const std::string named = OptimizerNamed(TextOf(found));
+    const std::string given = around_.given("optimizer");
+    const bool is_sgd = given.empty() && named == "sgd";
+    const std::string ours = !given.empty() ? given : named.empty() ? kDefaultOptimizer : named;
+    for (const auto& [theirs, option] :
+         {std::pair("adam-beta1", "beta1"), {"adam-beta2", "beta2"}, {"adam-epsilon", "adam-eps"}}) {
+      if (found != nullptr && (is_sgd || !OptimizerTakes(ours, option)))
+        Drop(Find({theirs}), "the optimizer does not take it");
+    }
+    if (is_sgd && !IsGiven("beta1") && Find({"beta1"}) == nullptr)
+      Imply(*Find({"optim"}), "beta1", "0", "Hugging Face's SGD has no momentum");
   }
 
   /// What Hugging Face's schedules are beside their curves, unless the file or who goes before it says it.
@@ -104,6 +234,10 @@ class JointKeys {
       const bool says_warmup =
           Find({"warmup", "warmup-iters"}) != nullptr || IsGiven("warmup") || IsGiven("warmup-ratio");
       if (!says_warmup && !resumes) Imply(type, "warmup", "0", "Hugging Face's constant has no warm-up");
+    } else if (name == "warmup_stable_decay") {
+      if (Find({"lr-scheduler-kwargs.decay-type"}) == nullptr)
+        Tell(type,
+             "falls as 1 - sqrt here: lr_scheduler_kwargs.decay_type may say 1-sqrt, and is cosine there");
     } else if (name == "linear" || name == "cosine") {
       if (Find({"min-lr", "min-lr-ratio"}) == nullptr && !IsGiven("min-lr-ratio") && !resumes)
         Imply(type, "min-lr-ratio", "0", "Hugging Face's " + name + " ends at 0");
@@ -112,6 +246,8 @@ class JointKeys {
 
   /// Steps of 0 leave warm-up to the ratio, below 1 they are one.
   void SettleWarmup() {
+    if (IsGiven("warmup-ratio")) Drop(Find({"warmup-steps"}), "--warmup-ratio overrides it");
+    if (IsGiven("warmup")) Drop(Find({"warmup-ratio"}), "--warmup overrides it");
     const std::optional<double> number = NumberOf(Find({"warmup-steps"}));
     if (!number) return;
     if (*number == 0 && Find({"warmup-ratio"}) != nullptr) {
@@ -148,7 +284,7 @@ class JointKeys {
   }
 
   void SettleLeastRate() {
-    ConfigEntry* const least = Find({"min-lr"});
+    ConfigEntry* const least = Find({"min-lr", "lr-scheduler-kwargs.min-lr"});
     if (least == nullptr) return;
     if (IsGiven("min-lr-ratio")) return Drop(least, "--min-lr-ratio overrides it");
     const std::string hint = "give --min-lr-ratio in place of it";

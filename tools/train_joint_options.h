@@ -1,5 +1,6 @@
 /// What transformers' TrainingArguments, nanoGPT and their like say by several keys together: max_steps
-/// overrides num_train_epochs, and a lowest learning rate is a share of the highest here. Torch-free.
+/// overrides num_train_epochs, eval_strategy says whether eval_steps count, and a lowest learning rate is a
+/// share of the highest here. Torch-free.
 #pragma once
 
 #include <vector>

@@ -1,4 +1,5 @@
-/// What transformers' TrainingArguments, nanoGPT and their like call the options of `train`: data only,
+/// What transformers' TrainingArguments (training_arguments_options.h), nanoGPT and their like
+/// call the options of `train`: data only,
 /// torch-free.
 #pragma once
 

@@ -31,34 +31,57 @@ std::string ScalarOf(const YAML::Node& node, const std::string& path, const std:
               node.IsNull() ? "quote the word null, or delete the line to get the default" : kFlatHint);
 }
 
-std::vector<ConfigEntry> ReadMapping(const YAML::Node& mapping, const std::string& path,
-                                     const std::optional<std::set<std::string>>& only) {
-  std::vector<ConfigEntry> entries;
-  for (const auto& item : mapping) {
-    ConfigEntry entry;
-    entry.line = item.first.Mark().line + 1;
-    if (!item.first.IsScalar())
-      throw Error(ErrorCode::kUsage, path, "a key is not a name", AtLine(entry.line), kFlatHint);
-    entry.key = item.first.Scalar();
-    if (only && !only->contains(entry.key)) continue;
-    entry.is_list = item.second.IsSequence();
-    if (entry.is_list) {
-      for (const YAML::Node& value : item.second) {
-        entry.values.push_back(ScalarOf(value, path, entry.key, entry.line));
+/// Reads the entries of a mapping.
+class MappingReader {
+ public:
+  MappingReader(const std::string& path, const std::optional<std::set<std::string>>& only,
+                const OptionSynonyms& foreign)
+      : path_(path), only_(only), foreign_(foreign) {}
+
+  /// \param prefix of the keys: "" or "NAME."
+  void Read(const YAML::Node& mapping, const std::string& prefix) {
+    for (const auto& item : mapping) {
+      const int line = item.first.Mark().line + 1;
+      if (!item.first.IsScalar())
+        throw Error(ErrorCode::kUsage, path_, "a key is not a name", AtLine(line), kFlatHint);
+      const std::string key = prefix + item.first.Scalar();
+      if (only_ && !only_->contains(key)) continue;
+      RefuseRepeated(key, line);
+      const bool is_foreign = FindSynonym(foreign_, key) != nullptr;
+      if (is_foreign && item.second.IsNull()) continue;
+      if (is_foreign && item.second.IsMap()) {
+        Read(item.second, key + ".");
+      } else {
+        entries_.push_back(EntryOf(key, item.second, line));
       }
-    } else {
-      entry.values.push_back(ScalarOf(item.second, path, entry.key, entry.line));
     }
-    const bool repeated = std::any_of(entries.begin(), entries.end(),
-                                      [&](const ConfigEntry& other) { return other.key == entry.key; });
-    if (repeated) {
-      throw Error(ErrorCode::kUsage, path, "key '" + entry.key + "' is given twice", AtLine(entry.line),
-                  "write a list for an option that may be repeated: [a, b]");
-    }
-    entries.push_back(std::move(entry));
   }
-  return entries;
-}
+
+  std::vector<ConfigEntry> entries() && { return std::move(entries_); }
+
+ private:
+  void RefuseRepeated(const std::string& key, int line) {
+    if (keys_.insert(key).second) return;
+    throw Error(ErrorCode::kUsage, path_, "key '" + key + "' is given twice", AtLine(line),
+                "write a list for an option that may be repeated: [a, b]");
+  }
+
+  ConfigEntry EntryOf(const std::string& key, const YAML::Node& value, int line) const {
+    ConfigEntry entry = {.key = key, .is_list = value.IsSequence(), .line = line};
+    if (!entry.is_list) {
+      entry.values.push_back(ScalarOf(value, path_, key, line));
+      return entry;
+    }
+    for (const YAML::Node& item : value) entry.values.push_back(ScalarOf(item, path_, key, line));
+    return entry;
+  }
+
+  const std::string& path_;
+  const std::optional<std::set<std::string>>& only_;
+  const OptionSynonyms& foreign_;
+  std::set<std::string> keys_;
+  std::vector<ConfigEntry> entries_;
+};
 
 bool LooksLikeNumber(const std::string& text) {
   double number = 0;
@@ -99,7 +122,8 @@ std::string ReadConfigText(const std::string& path) {
 }
 
 std::vector<ConfigEntry> ParseConfig(const std::string& text, const std::string& path,
-                                     const std::optional<std::set<std::string>>& only) {
+                                     const std::optional<std::set<std::string>>& only,
+                                     const OptionSynonyms& foreign) {
   try {
     const std::vector<YAML::Node> documents = YAML::LoadAll(text);
     const auto second = std::find_if(documents.begin() + (documents.empty() ? 0 : 1), documents.end(),
@@ -112,7 +136,9 @@ std::vector<ConfigEntry> ParseConfig(const std::string& text, const std::string&
     const YAML::Node root = documents.empty() ? YAML::Node() : documents[0];
     if (root.IsNull()) return {};
     if (!root.IsMap()) throw Error(ErrorCode::kUsage, path, "is not a YAML mapping", "", kFlatHint);
-    return ReadMapping(root, path, only);
+    MappingReader reader(path, only, foreign);
+    reader.Read(root, "");
+    return std::move(reader).entries();
   } catch (const YAML::Exception& error) {
     throw Error(ErrorCode::kUsage, path, "is not YAML: " + error.msg,
                 error.mark.is_null() ? "" : AtLine(error.mark.line + 1), kFlatHint);

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "lib/cli/config_entry.h"
+#include "lib/cli/option_synonym.h"
 #include "lib/cli/option_table.h"
 
 namespace trainwright {
@@ -20,9 +21,12 @@ std::string ReadConfigText(const std::string& path);
 
 /// The entries of a text that was read from the file.
 /// \param only the keys that are read, where others are of another program: see OptionsOfFile::ours
-/// \throws Error{kUsage} when it is not a flat YAML mapping
+/// \param foreign names of other programs, whose files are nested: one that is null says nothing, and the
+///     keys of one that holds a mapping are read as NAME.KEY
+/// \throws Error{kUsage} when it is not a flat YAML mapping otherwise
 std::vector<ConfigEntry> ParseConfig(const std::string& text, const std::string& path,
-                                     const std::optional<std::set<std::string>>& only = std::nullopt);
+                                     const std::optional<std::set<std::string>>& only = std::nullopt,
+                                     const OptionSynonyms& foreign = {});
 
 /// The items of "[a, b]", or the text itself: how an environment variable gives a list.
 /// \throws Error{kUsage} naming `variable`

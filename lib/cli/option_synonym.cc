@@ -10,17 +10,27 @@ std::string DashedName(const std::string& name) {
   return dashed;
 }
 
+const OptionSynonym* FindSynonym(const OptionSynonyms& synonyms, const std::string& name) {
+  std::string path = DashedName(name);
+  while (true) {
+    if (const auto found = synonyms.find(path); found != synonyms.end()) return &found->second;
+    const size_t dot = path.rfind('.');
+    if (dot == std::string::npos) return nullptr;
+    path.resize(dot);
+  }
+}
+
 std::string HintOfSynonym(const OptionSynonyms& synonyms, const std::string& name) {
-  const auto found = synonyms.find(DashedName(name));
-  if (found == synonyms.end()) return "";
-  const OptionSynonym& synonym = found->second;
-  std::string hint = synonym.key.empty() ? "it has no effect here" : "its name here is --" + synonym.key;
-  if (synonym.only_words) {
-    for (const auto& [theirs, ours] : synonym.words) {
+  const OptionSynonym* const synonym = FindSynonym(synonyms, name);
+  if (synonym == nullptr || synonym->key == DashedName(name)) return "";
+  if (synonym->key.empty() && !synonym->instead.empty()) return synonym->instead;
+  std::string hint = synonym->key.empty() ? "it has no effect here" : "its name here is --" + synonym->key;
+  if (synonym->only_words && !synonym->key.empty()) {
+    for (const auto& [theirs, ours] : synonym->words) {
       if (theirs == "true") hint += " " + ours;
     }
   }
-  return hint + (synonym.notice.empty() ? "" : ": " + synonym.notice);
+  return hint + (synonym->notice.empty() ? "" : ": " + synonym->notice);
 }
 
 }  // namespace trainwright

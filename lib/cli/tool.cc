@@ -173,6 +173,30 @@ std::string GivenInstead(const ToolInfo& info, const Origins& origins, const std
   return "";
 }
 
+/// What an unknown option may have been meant to be, by its name here or by other programs'.
+std::string HintOfUnknownFlag(const ToolInfo& info, const std::vector<std::string>& flags,
+                              const std::string& name) {
+  if (!name.starts_with("--")) return Hint(info);
+  std::vector<std::string> names = flags;
+  for (const auto& [synonym, meaning] : info.synonyms) names.push_back("--" + synonym);
+  const std::string nearest = NearestName("--" + DashedName(name), names);
+  if (nearest.empty()) return Hint(info);
+  const bool is_ours = std::find(flags.begin(), flags.end(), nearest) != flags.end();
+  return "did you mean " + nearest + "? " + (is_ours ? Hint(info) : HintOfSynonym(info.synonyms, nearest));
+}
+
+/// The name that is nearest to an unknown key, ours or, as it is written there, other programs'; empty: none
+/// is near.
+std::string NearestKey(const ToolInfo& info, const std::map<std::string, CLI::Option*>& by_key,
+                       const std::string& key) {
+  std::vector<std::string> names;
+  for (const auto& [name, option] : by_key) names.push_back(name);
+  for (const auto& [name, meaning] : info.synonyms) names.push_back(name);
+  std::string nearest = NearestName(DashedName(key), names);
+  if (!by_key.contains(nearest)) std::replace(nearest.begin(), nearest.end(), '-', '_');
+  return nearest;
+}
+
 /// Parses one command line: applies environment and configuration file, and turns CLI11's errors into ours.
 class CommandLine {
  public:
@@ -257,9 +281,7 @@ class CommandLine {
       if (const std::string hint = HintOfSynonym(info_.synonyms, name);
           name.starts_with("--") && !hint.empty())
         throw Error(ErrorCode::kUsage, name, "unknown option", "", hint);
-      const std::string nearest = name.starts_with("--") ? NearestName(name, FlagNames()) : "";
-      throw Error(ErrorCode::kUsage, name, "unknown option", "",
-                  nearest.empty() ? Hint(info_) : "did you mean " + nearest + "? " + Hint(info_));
+      throw Error(ErrorCode::kUsage, name, "unknown option", "", HintOfUnknownFlag(info_, FlagNames(), name));
     }
     if (end_of_options != rest.end()) rest.erase(end_of_options);
     if (!rest.empty()) throw Error(ErrorCode::kUsage, rest.front(), "unexpected argument", "", Hint(info_));
@@ -314,7 +336,7 @@ class CommandLine {
       only = foreign_->ours;
       ApplyOptionsOf(*foreign_, OptionOrigin::kConfigFile);
     }
-    auto entries = ParseConfig(text, path, only);
+    auto entries = ParseConfig(text, path, only, info_.synonyms);
     if (info_.settle_keys) {
       const auto given = [&](const std::string& key) { return ValueGiven(key); };
       entries = info_.settle_keys(std::move(entries), {.path = path, .given = given, .notices = &notices_});
@@ -350,9 +372,7 @@ class CommandLine {
                   const std::string& path, OptionOrigin origin) {
     const auto found = by_key.find(entry.key);
     if (found == by_key.end()) {
-      std::vector<std::string> keys;
-      for (const auto& [key, option] : by_key) keys.push_back(key);
-      const std::string nearest = NearestName(entry.key, keys);
+      const std::string nearest = NearestKey(info_, by_key, entry.key);
       throw Error(ErrorCode::kUsage, path, "unknown key '" + entry.name_in_file() + "'",
                   "line " + std::to_string(entry.line),
                   nearest.empty() ? Hint(info_) : "did you mean '" + nearest + "'?");

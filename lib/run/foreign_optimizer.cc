@@ -17,25 +17,13 @@ std::string In(const std::map<std::string, std::string>& names, const std::strin
   return found == names.end() ? "" : found->second;
 }
 
-/// Whether an optimizer takes an option, by its flag.
-bool Takes(const std::string& optimizer, const std::string& option) {
-  static const std::map<std::string, std::string> stored = {
-      {"beta1", "beta1"}, {"beta2", "beta2"}, {"adam-eps", "epsilon"}, {"weight-decay", "weight_decay"}};
-  const auto name = stored.find(option);
-  if (name == stored.end()) return true;
-  const std::vector<OptimizerDescription> all = BuiltInOptimizerDescriptions();
-  return std::any_of(all.begin(), all.end(), [&](const OptimizerDescription& description) {
-    return description.name == optimizer && description.takes.contains(name->second);
-  });
-}
-
 void RequireSgd(bool holds, const ForeignKey& key, const ForeignFile& file) {
   if (!holds) throw file.Refusal(key, "is a number of SGD, which the optimizer is not");
 }
 
 }  // namespace
 
-std::string OptimizerNamed(const std::string& name) {
+const std::map<std::string, std::string>& OptimizersByTheirNames() {
   static const std::map<std::string, std::string> names = {{kDefaultOptimizer, kDefaultOptimizer},
                                                            {"adamw_torch", kDefaultOptimizer},
                                                            {"adamw_torch_fused", kDefaultOptimizer},
@@ -51,7 +39,22 @@ std::string OptimizerNamed(const std::string& name) {
                                                            {"paged_lion_32bit", "lion"},
                                                            {"muon", "muon"},
                                                            {"sgd", "sgd"}};
-  return In(names, name);
+  return names;
+}
+
+std::string OptimizerNamed(const std::string& name) {
+  return In(OptimizersByTheirNames(), name);
+}
+
+bool OptimizerTakes(const std::string& optimizer, const std::string& option) {
+  static const std::map<std::string, std::string> stored = {
+      {"beta1", "beta1"}, {"beta2", "beta2"}, {"adam-eps", "epsilon"}, {"weight-decay", "weight_decay"}};
+  const auto name = stored.find(option);
+  if (name == stored.end()) return true;
+  const std::vector<OptimizerDescription> all = BuiltInOptimizerDescriptions();
+  return std::any_of(all.begin(), all.end(), [&](const OptimizerDescription& description) {
+    return description.name == optimizer && description.takes.contains(name->second);
+  });
 }
 
 std::string OptimizerOfClass(const std::string& name) {
@@ -77,7 +80,7 @@ TakeKey NumberForTaker(std::string option, std::string optimizer, std::string (*
     const auto chosen = file->Find(optimizer);
     std::string name = chosen ? SingleTextOf(*chosen, *file) : "";
     name = name.empty() ? kDefaultOptimizer : ours(name.substr(name.rfind('.') + 1));
-    if (name.empty() || Takes(name, option)) return NumberFor(option)(key, file);
+    if (name.empty() || OptimizerTakes(name, option)) return NumberFor(option)(key, file);
     CheckNumber()(key, file);
     file->Ignore(key);
   };
@@ -102,7 +105,7 @@ void TieDefaultsToOptimizers(OptionsOfFile* file) {
   for (const auto& [key, value] : file->defaults) {
     std::set<std::string> takers;
     for (const OptimizerDescription& description : BuiltInOptimizerDescriptions()) {
-      if (Takes(description.name, key)) takers.insert(description.name);
+      if (OptimizerTakes(description.name, key)) takers.insert(description.name);
     }
     if (takers.size() == BuiltInOptimizerDescriptions().size()) continue;
     if (takers.contains(kDefaultOptimizer)) takers.insert("");

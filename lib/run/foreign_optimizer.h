@@ -1,16 +1,22 @@
 /// The optimizers of other programs' files, and which of their numbers ours take.
 #pragma once
 
+#include <map>
 #include <string>
 
 #include "lib/run/foreign_rules.h"
 
 namespace trainwright {
 
+/// Ours, by the names of transformers and axolotl.
+const std::map<std::string, std::string>& OptimizersByTheirNames();
 /// A name of transformers and axolotl ("adamw_torch", "lion_pytorch"); ours, empty: there is none.
 std::string OptimizerNamed(const std::string& name);
 /// A class of PyTorch, bitsandbytes or DeepSpeed ("AdamW8bit"); ours, empty: there is none.
 std::string OptimizerOfClass(const std::string& name);
+
+/// Whether an optimizer of ours takes an option, by its flag without dashes.
+bool OptimizerTakes(const std::string& optimizer, const std::string& option);
 
 /// Gives --optimizer, and says what of a paged one is otherwise here.
 void GiveOptimizer(const ForeignKey& key, const std::string& ours, ForeignFile* file);

@@ -1,6 +1,7 @@
 // Names that other programs give to options.
 #include <gtest/gtest.h>
 
+#include "lib/cli/config_file.h"
 #include "lib/cli/config_synonym.h"
 #include "tests/support/support.h"
 
@@ -58,6 +59,37 @@ TEST(OptionSynonymTest, AListIsOneValueWhereTheOptionTakesNames) {
   EXPECT_FALSE(joined[0].is_list);
   EXPECT_EQ(PlaceOf(joined[0], "f"), "f: key 'modules' in line 3") << "as the file has it";
   EXPECT_TRUE(translated({}).empty());
+}
+
+const OptionSynonyms kNestedSynonyms = {
+    {"upload", {.key = "", .words = {{"false", ""}}, .only_words = true, .instead = "copy it"}},
+    {"schedule-kwargs", {.key = "", .words = {{"", ""}}, .only_words = true, .instead = "rates alone"}},
+    {"schedule-kwargs.rate", {.key = "lr"}},
+    {"aside", {.key = "", .told_together = true}}};
+
+TEST(OptionSynonymTest, AFileOfAnotherProgramIsReadByPathsAndSaysNothingWhereItIsNull) {
+  std::vector<std::string> notices;
+  const auto read = [&](const std::string& text) {
+    std::string read;
+    const auto entries = ParseConfig(text, "f", std::nullopt, kNestedSynonyms);
+    for (const ConfigEntry& entry : WithOurNames(
+             entries, [](const std::string&) { return false; }, kNestedSynonyms, "f", &notices))
+      read += entry.key + "=" + entry.values[0] + " ";
+    return read;
+  };
+  EXPECT_EQ(read("upload: null\nschedule_kwargs: {rate: 2}\naside: {a: 1, b: {c: 2}}\n"), "lr=2 ");
+  EXPECT_EQ(notices.back(), "f: without effect here: aside.a, aside.b.c");
+  EXPECT_EQ(read("upload: False\nother: 1\n"), "other=1 ");
+  EXPECT_EQ(notices.back(), "f: without effect here: upload");
+  for (const char* const refused :
+       {"upload: true", "schedule_kwargs: {power: 2}", "other: null", "other: {a: 1}", "aside: [{a: 1}]"})
+    EXPECT_EQ(test::CodeOf([&] { read(refused); }), ErrorCode::kUsage) << refused;
+}
+
+TEST(OptionSynonymTest, AHintTellsWhatServesInstead) {
+  EXPECT_EQ(HintOfSynonym(kNestedSynonyms, "--upload"), "copy it");
+  EXPECT_EQ(HintOfSynonym(kNestedSynonyms, "--schedule_kwargs"), "rates alone");
+  EXPECT_EQ(HintOfSynonym({{"some-rate", {.key = "some-rate"}}}, "--some_rate"), "") << "ours but for dashes";
 }
 
 }  // namespace

@@ -76,7 +76,8 @@ train --help > help
 python3 - << 'PYTHON'
 import os, pathlib, re, subprocess
 help_text = pathlib.Path("help").read_text()
-table = pathlib.Path(os.environ["TRAINWRIGHT_SOURCE_DIR"], "tools/train_synonym_options.cc").read_text()
+tools = pathlib.Path(os.environ["TRAINWRIGHT_SOURCE_DIR"], "tools")
+table = (tools / "train_synonym_options.cc").read_text() + (tools / "training_arguments_options.cc").read_text()
 keys = set(re.findall(r'\.key = "([^"]+)"', table))
 chosen = re.findall(r'Choosing\("([^"]+)", "([^"]+)"\)', table)
 assert len(keys) > 20 and len(chosen) > 4
