@@ -33,6 +33,7 @@ class JointKeys {
       : entries_(std::move(entries)), around_(around) {}
 
   std::vector<ConfigEntry> Settle() {
+    SettleSwitches();
     SettleLength();
     SettleIntervals();
     SettleEvaluation();
@@ -102,6 +103,25 @@ class JointKeys {
     return entry == nullptr || entry->is_list ? "" : entry->values.front();
   }
 
+  /// Of switches for one option those that are off give way to one that is on, or to the option's own key; of
+  /// several that are off one says it.
+  void SettleSwitches() {
+    using Names = std::initializer_list<const char*>;
+    for (const auto& [option, switches] :
+         {std::pair<const char*, Names>("mixed-precision", {"bf16", "fp16"}),
+          {"checkpoint-activations", {"gradient-checkpointing", "activation-checkpointing"}},
+          {"quant", {"load-in-4bit"}},
+          {"keep-best", {"load-best-model-at-end"}}}) {
+      bool is_said = Find({option}) != nullptr;
+      for (const char* const name : switches) is_said = is_said || IsOn(Find({name}));
+      for (const char* const name : switches) {
+        if (!IsOff(Find({name}))) continue;
+        if (is_said) Erase(Find({name}));
+        is_said = true;
+      }
+    }
+  }
+
   void SettleLength() {
     for (const char* const length : {"steps", "epochs", "tokens"}) {
       if (!IsGiven(length)) continue;
@@ -157,10 +177,16 @@ class JointKeys {
     }
   }
 
-  bool KeepsBest() {
-    const std::string best = TextOf(Find({"load-best-model-at-end"}));
-    return best == "true" || best == "True";
+  static bool IsOn(const ConfigEntry* entry) {
+    const std::string text = TextOf(entry);
+    return text == "true" || text == "True";
   }
+  static bool IsOff(const ConfigEntry* entry) {
+    const std::string text = TextOf(entry);
+    return text == "false" || text == "False";
+  }
+
+  bool KeepsBest() { return IsOn(Find({"load-best-model-at-end"})); }
 
   /// Makes a strategy --eval-every 0, which is said where there is something to evaluate on.
   void EvaluateAtEnds(const ConfigEntry& strategy, const std::string& why) {

@@ -7,11 +7,6 @@
 namespace trainwright {
 namespace {
 
-/// A flag that chooses a value of ours.
-OptionSynonym Choosing(const std::string& key, const std::string& value) {
-  return {.key = key, .words = {{"true", value}, {"false", ""}}, .only_words = true};
-}
-
 OptionSynonym WithoutEffect(const std::string& notice) {
   return {.key = "", .notice = notice};
 }
@@ -84,7 +79,7 @@ const OptionSynonyms& SynonymsOfTrain() {
         {"modules-to-save", saved_modules},
         {"use-rslora", flag("rslora")},
         {"use-dora", flag("dora")},
-        {"load-in-4bit", Choosing("quant", "nf4")},
+        {"load-in-4bit", {.key = "quant", .words = {{"true", "nf4"}, {"false", "none"}}, .only_words = true}},
         {"preserve-rng-state", WithoutEffect("dropout is a function of the seed and the place of a token, so "
                                              "what is computed again draws the same")},
     };

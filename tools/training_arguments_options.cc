@@ -110,8 +110,8 @@ const OptionSynonyms& ComputeFields() {
     const OptionSynonym ranks = Aside("gradients are reduced in buckets, --ddp-bucket-mb");
     const OptionSynonym compiled = Aside("--compile says whether kernels are launched at once");
     return OptionSynonyms{
-        {"bf16", Choosing("mixed-precision", "bf16")},
-        {"fp16", Choosing("mixed-precision", "fp16")},
+        {"bf16", Switching("mixed-precision", "bf16", "no")},
+        {"fp16", Switching("mixed-precision", "fp16", "no")},
         {"fp16-opt-level", WithoutEffect("--mixed-precision fp16 multiplies in fp16 on fp32 master weights "
                                          "with a loss scaler, as O1 and O2 did")},
         {"fp16-backend", Aside()},
@@ -119,8 +119,8 @@ const OptionSynonyms& ComputeFields() {
         {"bf16-full-eval", evaluated},
         {"fp16-full-eval", evaluated},
         {"tf32", {.key = "tf32", .words = {{"true", "on"}, {"false", "off"}}}},
-        {"gradient-checkpointing", Choosing("checkpoint-activations", "full")},
-        {"activation-checkpointing", Choosing("checkpoint-activations", "full")},
+        {"gradient-checkpointing", Switching("checkpoint-activations", "full", "no")},
+        {"activation-checkpointing", Switching("checkpoint-activations", "full", "no")},
         {"gradient-checkpointing-kwargs", recomputed},
         {"activation-checkpointing-kwargs", recomputed},
         {"torch-compile", Switching("compile", "auto", "off")},
@@ -133,7 +133,7 @@ const OptionSynonyms& ComputeFields() {
         {"torch-empty-cache-steps", {.key = "empty-cache-every"}},
         {"auto-find-batch-size",
          {.key = "auto-oom",
-          .words = {{"true", "true"}, {"false", ""}},
+          .words = {{"true", "true"}, {"false", "false"}},
           .only_words = true,
           .notice = "a smaller micro-batch keeps the samples of a step"}},
         {"use-cpu", Choosing("device", "cpu")},
@@ -285,7 +285,7 @@ const OptionSynonyms& EvaluationFields() {
         {"include-for-metrics", shown},
         {"include-inputs-for-metrics", shown},
         {"batch-eval-metrics", shown},
-        {"load-best-model-at-end", Choosing("keep-best", "1")},
+        {"load-best-model-at-end", Switching("keep-best", "1", "0")},
         {"metric-for-best-model", Only({"loss", "eval_loss"}, best)},
         {"greater-is-better", Only({"false"}, best)},
     };

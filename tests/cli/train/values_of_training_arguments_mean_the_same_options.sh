@@ -54,6 +54,16 @@ data=(--warmup-ratio 0.1 --steps 9)
 same 'warmup_steps: 0\nnum_train_epochs: 3\n'
 data=()
 
+# What is off is off, whatever a preset has.
+data=(--preset grit-fast)
+same 'bf16: false\nfp16: False\ngradient_checkpointing: false\n' --mixed-precision no --checkpoint-activations no
+same 'fp16: false\n' --mixed-precision no
+same 'bf16: false\nfp16: true\n' --mixed-precision fp16
+same 'fp16: false\nmixed_precision: fp16\n' --mixed-precision fp16
+data=(--preset lora-fast)
+same 'load_in_4bit: false\n' --quant none
+data=()
+
 # Where it computes.
 same 'use_cpu: true\ntorch_empty_cache_steps: 4\nauto_find_batch_size: True\nddp_timeout: 90\n' \
   --device cpu --empty-cache-every 4 --auto-oom --dist-timeout 90
