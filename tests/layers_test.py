@@ -65,12 +65,12 @@ MAY_CHANGE_PROCESS = {
 }
 # The calls by which a main sets up its process, and the one of lib/ that makes them in its place.
 SETS_UP = re.compile(
-    r"\b(SetUpProcess|PrepareDeterminism|SetComputeThreads|CapHostMemory|CapDeviceMemory|KeepRoomForLibraries"
+    r"\b(SetUpProcess|SetUpBackend|PrepareDeterminism|SetComputeThreads|CapHostMemory|CapDeviceMemory|KeepRoomForLibraries"
     r"|TellDeathsForMemory|TellCutMappings|InstallSignalHandlers|ConfigureLog|BecomeEngine|RunLocalRanks|TakeRankPlace"
     r"|QuietTorchLog|PrepareGpuChoices|ApplyGpuChoices|ApplyCpuGemms)\s*\(")
 MAY_SET_UP = {
     "lib/device/process_setup.cc": {"SetComputeThreads", "CapHostMemory", "CapDeviceMemory", "KeepRoomForLibraries",
-                                    "PrepareGpuChoices", "ApplyGpuChoices"},
+                                    "SetUpBackend", "PrepareGpuChoices", "ApplyGpuChoices"},
     "lib/cli/tool.cc": {"InstallSignalHandlers", "TellCutMappings", "ConfigureLog"},  # RunTool, which is a main's whole body
     "lib/cli/engine.cc": {"ConfigureLog"},
 }

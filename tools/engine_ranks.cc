@@ -117,7 +117,7 @@ int RunInWorldOf(const RankPlace& place, const EngineRequest& request,
   InstallSignalHandlers(
       /*ignore_sigpipe=*/true);  // what is sent to a rank that is gone ends no other silently
   ShowOneGpu(place.local_rank);
-  LoadBackendFor(request.process.device);  // ranks connect by torch
+  SetUpBackend(request.process);  // ranks connect by torch
   C10dWorld world(place, {.timeout_s = request.dist_timeout_s});
   return RunInWorld(&world, [&] {
     Facts facts = request.facts;

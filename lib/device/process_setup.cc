@@ -9,13 +9,17 @@
 
 namespace trainwright {
 
-ProcessSetup SetUpProcess(const ProcessRequest& request) {
+void SetUpBackend(const ProcessRequest& request) {
+  PrepareGpuChoices(request.gpu);  // the allocator of GPU memory reads them while it is loaded, and not again
   LoadBackendFor(request.device);
+}
+
+ProcessSetup SetUpProcess(const ProcessRequest& request) {
+  SetUpBackend(request);
   ProcessSetup setup;
   setup.threads =
       WithMemoryErrors([] { return MemoryUser{.doing = "starting threads", .hint = "lower --threads"}; },
                        [&] { return SetComputeThreads(request.threads); });
-  PrepareGpuChoices(request.gpu);
   setup.device = ChooseDevice(request.device);
   if (setup.device.is_cpu()) {
     for (const std::string& sentence : ChoicesWithoutGpu(request.gpu)) LogWarning(sentence);

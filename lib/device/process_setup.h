@@ -30,6 +30,10 @@ struct ProcessSetup {
   std::optional<int64_t> memory_cap_bytes;  ///< of the device's memory
 };
 
+/// The first part of SetUpProcess: sets what the libraries of a GPU read when they are loaded, and loads them
+/// unless the device is "cpu". For mains that need torch before SetUpProcess, with the same request.
+void SetUpBackend(const ProcessRequest& request);
+
 /// To be called once, by main, before other threads make tensors. What it sets holds for the life of the
 /// process.
 /// \throws Error: kUsage (device, mem_fraction), kDevice (no such GPU, or no memory left on it), kIo (no
