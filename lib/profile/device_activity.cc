@@ -29,12 +29,14 @@ constexpr auto kWords = std::to_array<Word>({
     {"headrowskernel", ProfilePart::kHead},
     {"adam", ProfilePart::kOptimizer},
     {"updatekernel", ProfilePart::kOptimizer},
+    {"lionkernel", ProfilePart::kOptimizer},
     {"multi_tensor_apply", ProfilePart::kOptimizer},
     {"squareskernel", ProfilePart::kClip},
     {"addupkernel", ProfilePart::kClip},
     {"finishstepkernel", ProfilePart::kClip},
     {"embedding", ProfilePart::kEmbedding},
     {"embedkernel", ProfilePart::kEmbedding},
+    {"addstretcheskernel", ProfilePart::kEmbedding},
     {"indexselect", ProfilePart::kEmbedding},
     {"index_select", ProfilePart::kEmbedding},
     {"ropekernel", ProfilePart::kPosition},
@@ -50,7 +52,9 @@ constexpr auto kWords = std::to_array<Word>({
     {"backwardrowskernel", ProfilePart::kScan},
     {"rowskernel", ProfilePart::kScan},
     {"norm", ProfilePart::kNorm},
-    {"addpartialskernel", ProfilePart::kNorm},
+    {"addpartialsumskernel", ProfilePart::kNorm},  // of biases, too, whose sums are shorter
+    {"addbiaskernel", ProfilePart::kGemm},         // beside a product, as on the host
+    {"columnsumskernel", ProfilePart::kGemm},
     {"gemm", ProfilePart::kGemm},
     {"gemv", ProfilePart::kGemm},
     {"nvjet", ProfilePart::kGemm},  // cuBLAS of CUDA 13
@@ -58,6 +62,7 @@ constexpr auto kWords = std::to_array<Word>({
     {"cutlass", ProfilePart::kGemm},
     {"cublas", ProfilePart::kGemm},
     {"splitk", ProfilePart::kGemm},
+    {"roundkernel", ProfilePart::kActivation},
     {"swiglu", ProfilePart::kActivation},
     {"gelu", ProfilePart::kActivation},
     {"silu", ProfilePart::kActivation},

@@ -3,10 +3,91 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
+#include <map>
+#include <regex>
 #include <string>
+
+#include "tests/support/support.h"
 
 namespace trainwright {
 namespace {
+
+/// Of each kernel of this project.
+const std::map<std::string, ProfilePart> kOwnKernels = {{"AdamW8BitKernel", ProfilePart::kOptimizer},
+                                                        {"AddBiasKernel", ProfilePart::kGemm},
+                                                        {"AddEmbeddingKernel", ProfilePart::kEmbedding},
+                                                        {"AddLayerNormKernel", ProfilePart::kNorm},
+                                                        {"AddNormKernel", ProfilePart::kNorm},
+                                                        {"AddPartialSumsKernel", ProfilePart::kNorm},
+                                                        {"AddStretchesKernel", ProfilePart::kEmbedding},
+                                                        {"AddUpKernel", ProfilePart::kClip},
+                                                        {"BackwardRowsKernel", ProfilePart::kScan},
+                                                        {"CarryKernel", ProfilePart::kScan},
+                                                        {"ColumnSumsKernel", ProfilePart::kGemm},
+                                                        {"CountHeadRowsKernel", ProfilePart::kHead},
+                                                        {"CrossEntropyKernel", ProfilePart::kHead},
+                                                        {"DequantizeNf4Kernel", ProfilePart::kGemm},
+                                                        {"DropoutKernel", ProfilePart::kActivation},
+                                                        {"EmbedKernel", ProfilePart::kEmbedding},
+                                                        {"EmbeddingStretchKernel", ProfilePart::kEmbedding},
+                                                        {"EncodeColumnsKernel", ProfilePart::kGemm},
+                                                        {"EncodeRowsKernel", ProfilePart::kGemm},
+                                                        {"EndsKernel", ProfilePart::kScan},
+                                                        {"FinishStepKernel", ProfilePart::kClip},
+                                                        {"Fp8ScaleKernel", ProfilePart::kGemm},
+                                                        {"GeluBackwardKernel", ProfilePart::kActivation},
+                                                        {"GeluKernel", ProfilePart::kActivation},
+                                                        {"HeadRowsKernel", ProfilePart::kHead},
+                                                        {"JoinHeadsKernel", ProfilePart::kAttention},
+                                                        {"LargestKernel", ProfilePart::kGemm},
+                                                        {"LayerNormAgainKernel", ProfilePart::kNorm},
+                                                        {"LayerNormBackwardKernel", ProfilePart::kNorm},
+                                                        {"LionKernel", ProfilePart::kOptimizer},
+                                                        {"NormAgainKernel", ProfilePart::kNorm},
+                                                        {"NormBackwardKernel", ProfilePart::kNorm},
+                                                        {"PairedDropoutKernel", ProfilePart::kActivation},
+                                                        {"RopeKernel", ProfilePart::kPosition},
+                                                        {"RoundKernel", ProfilePart::kActivation},
+                                                        {"RowsKernel", ProfilePart::kScan},
+                                                        {"SquaresKernel", ProfilePart::kClip},
+                                                        {"SwigluBackwardKernel", ProfilePart::kActivation},
+                                                        {"SwigluKernel", ProfilePart::kActivation},
+                                                        {"UpdateKernel", ProfilePart::kOptimizer}};
+
+/// The functions that the sources of lib/nn define for a GPU, with how many of them there are.
+std::map<std::string, int> DefinedKernels() {
+  std::map<std::string, int> names;
+  const std::regex kernel(R"(__global__[^;{]*?\b(\w+)\()");
+  const std::regex bounds(R"(__launch_bounds__\([^)]*\))");
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(test::Fixture("../lib/nn"))) {
+    const std::string extension = entry.path().extension().string();
+    if (extension != ".cu" && extension != ".cuh") continue;
+    const std::string source = std::regex_replace(test::ReadFile(entry.path().string()), bounds, "");
+    for (std::sregex_iterator at(source.begin(), source.end(), kernel), end; at != end; ++at) {
+      ++names[(*at)[1].str()];
+    }
+  }
+  return names;
+}
+
+TEST(DeviceActivityTest, EveryKernelThatTheSourcesDefineHasItsPart) {
+  const std::map<std::string, int> defined = DefinedKernels();
+  for (const auto& [name, count] : defined) {
+    EXPECT_EQ(count, 1) << name;
+    const auto known = kOwnKernels.find(name);
+    if (known == kOwnKernels.end()) {
+      ADD_FAILURE() << name << " is in no row of kOwnKernels: say which part of a step it belongs to";
+      continue;
+    }
+    for (const std::string& shown :
+         {"trainwright::cuda::" + name + "(float*, long)",
+          "void trainwright::cuda::(anonymous namespace)::" + name + "<__nv_bfloat16, 8>(float*, long)"}) {
+      EXPECT_EQ(PartOfKernel(shown), known->second) << shown;
+    }
+  }
+  for (const auto& [name, part] : kOwnKernels) EXPECT_TRUE(defined.contains(name)) << name << " is no more";
+}
 
 // Names as CUPTI and Nsight show them on GPUs of 8.0 and 9.0 with CUDA 12 and 13.
 TEST(DeviceActivityTest, TellsThePartOfAKernelByItsName) {
