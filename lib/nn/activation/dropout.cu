@@ -15,7 +15,7 @@ __global__ void __launch_bounds__(kThreads)
                   int64_t width, int64_t pairs, int64_t size, T* out) {
   const int64_t stride = static_cast<int64_t>(gridDim.x) * kThreads;
   for (int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x; i < size; i += stride) {
-    const int64_t row = i / pairs, pair = i % pairs, first = row * width + 2 * pair;
+    const int64_t row = RowOf(i, pairs), pair = i - row * pairs, first = row * width + 2 * pair;
     const uint64_t bits = CounterBits(
         key, static_cast<uint64_t>(rows[row]) * static_cast<uint64_t>(pairs) + static_cast<uint64_t>(pair));
     const float low = static_cast<uint32_t>(bits) < threshold ? 0.0f : scale,
@@ -32,9 +32,9 @@ __global__ void __launch_bounds__(kThreads)
                         float scale, int64_t pairs, int64_t size, T* out) {
   const int64_t stride = static_cast<int64_t>(gridDim.x) * kThreads;
   for (int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x; i < size; i += stride) {
-    const uint64_t row = static_cast<uint64_t>(rows[i / pairs]);
-    const uint64_t bits =
-        CounterBits(key, row * static_cast<uint64_t>(pairs) + static_cast<uint64_t>(i % pairs));
+    const int64_t row = RowOf(i, pairs), pair = i - row * pairs;
+    const uint64_t bits = CounterBits(
+        key, static_cast<uint64_t>(rows[row]) * static_cast<uint64_t>(pairs) + static_cast<uint64_t>(pair));
     float values[2];
     LoadPack<2>(x + 2 * i, values);
     values[0] *= static_cast<uint32_t>(bits) < threshold ? 0.0f : scale;

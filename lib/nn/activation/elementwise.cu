@@ -51,7 +51,7 @@ __global__ void __launch_bounds__(kThreads)
   const int64_t stride = static_cast<int64_t>(gridDim.x) * kThreads * N;
   for (int64_t i = (static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x) * N; i < rows * width;
        i += stride) {
-    const T* gate = gate_up + i / width * 2 * width + i % width;
+    const T* gate = gate_up + RowOf(i, width) * width + i;  // before row r of gates lie r of each
     float g[N], u[N];
     LoadPack<N>(gate, g);
     LoadPack<N>(gate + width, u);
@@ -67,7 +67,7 @@ __global__ void __launch_bounds__(kThreads)
   const int64_t stride = static_cast<int64_t>(gridDim.x) * kThreads * N;
   for (int64_t i = (static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x) * N; i < rows * width;
        i += stride) {
-    T* gate = gate_up + i / width * 2 * width + i % width;
+    T* gate = gate_up + RowOf(i, width) * width + i;  // before row r of gates lie r of each
     float g[N], u[N], d[N];
     LoadPack<N>(gate, g);
     LoadPack<N>(gate + width, u);

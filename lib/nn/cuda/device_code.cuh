@@ -1,4 +1,4 @@
-/// What the kernels share: conversions, 16-byte packs, sums over a block.
+/// What the kernels share: conversions, places, 16-byte packs, sums over a block.
 #pragma once
 
 #include <cuda_bf16.h>
@@ -31,6 +31,13 @@ __device__ inline __nv_bfloat16 FromFloat<__nv_bfloat16>(float value) {
 template <>
 __device__ inline __half FromFloat<__half>(float value) {
   return __float2half_rn(value);
+}
+
+/// Which row an element of a matrix lies in. A division of 64 bits takes as long as the memory that a kernel
+/// moves for it; one of 32, where both numbers allow it, a fraction of that.
+__device__ inline int64_t RowOf(int64_t element, int64_t width) {
+  if (element > 0xFFFFFFFFll || width > 0xFFFFFFFFll) return element / width;
+  return static_cast<uint32_t>(element) / static_cast<uint32_t>(width);
 }
 
 /// N neighbours, moved in accesses of up to 16 bytes.

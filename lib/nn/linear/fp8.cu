@@ -29,12 +29,6 @@ struct LargerBits {
   __device__ uint32_t operator()(uint32_t a, uint32_t b) const { return a < b ? b : a; }
 };
 
-/// Which row an element lies in; divisions of 64 bits take as long as the kernels' memory.
-__device__ inline int64_t RowOf(int64_t element, int64_t width) {
-  if (element > 0xFFFFFFFFll || width > 0xFFFFFFFFll) return element / width;
-  return static_cast<uint32_t>(element) / static_cast<uint32_t>(width);
-}
-
 template <typename T, int N>
 __global__ void __launch_bounds__(kThreads)
     LargestKernel(const T* x, int64_t rows, int64_t columns, int64_t stride, uint32_t* partial) {
