@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # Checks and measures the CUDA backend on a machine with a GPU, from a build made elsewhere, step by step.
 #
-# usage: scripts/gpu-check.sh --bundle FILE.tar.zst [--build DIR]    here: packs tools, tests and plugins of build/cuda
-#        ./gpu-check.sh [OPTION]...                                  there: from the unpacked bundle
+# usage: scripts/gpu-check.sh --bundle FILE.tar.xz [--build DIR]    here: packs tools, tests and plugins of build/cuda
+#        python3 -m tarfile -e FILE.tar.xz                          there: makes the folder gpu-check; or tar -xf, where xz is
+#        gpu-check/gpu-check.sh [OPTION]...                         there
 #
 #   --out DIR          steps.jsonl, one line a step as it ends, report.md and traces (default: gpu-check-out); all else is
 #                      written to DIR.work and stays there
@@ -15,12 +16,13 @@
 #   --build DIR        the build to use (default: the bundle, or build/cuda)
 #
 # Run again with the same --out it goes on where it stopped: steps that have ended are not repeated, whatever came of them. The
-# order is by worth: which machine it is, three steps of every family, the GPU's tests, the CPU's losses, then speeds, graphs and
-# fp8, reruns, and the sanitizers. There it needs an NVIDIA driver, the PyPI torch of the version that the build was made with
-# (found by python3, or named by TRAINWRIGHT_TORCH_DIR), and no network or compiler.
+# order is by worth: which machine it is, three steps of every family, the GPU's tests, the CPU's losses, also of each optimizer,
+# adapter and way to save memory, then speeds, graphs and fp8, reruns, and the sanitizers. There it needs an NVIDIA driver, the
+# PyPI torch of the version that the build was made with (found by python3, or named by TRAINWRIGHT_TORCH_DIR), and no network or
+# compiler.
 #
 # A leased machine is sent 64 MiB at once, the tracked files of the clone with them: a bundle is refused that is larger than what
-# these, uncompressed, leave. They have 25 MiB; the bundle of the release build, which has no CUDA plugin, has 26 of the 39 left.
+# these, uncompressed, leave. They have 25 MiB; the bundle of the release build, which has no CUDA plugin, has 17 of the 38 left.
 #
 # Exit 0: all steps passed or are not available there, 1: one failed or was not come to, 2: wrong usage, 5: no GPU, nothing run.
 set -euo pipefail

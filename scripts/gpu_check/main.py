@@ -73,7 +73,7 @@ def settings_of(options):
     source = HERE.parent.parent
     root = options.build or (HERE.parent if bundled else source / "build/cuda")
     if not (root / "bin/train").exists():
-        die(f"{root} holds no bin/train", "unpack a bundle (gpu-check.sh --bundle FILE.tar.zst), or name a build by --build")
+        die(f"{root} holds no bin/train", "unpack a bundle (gpu-check.sh --bundle FILE.tar.xz), or name a build by --build")
     out = options.out.resolve()
     settings = Settings(root=root.resolve(), data=HERE.parent / "tinyshakespeare.txt" if bundled else
                         source / "examples/data/tinyshakespeare.txt", fixtures=HERE.parent / "fixtures" if bundled else
@@ -93,7 +93,8 @@ def main():
     if options.bundle:
         build = options.build or bundle.SOURCE / "build/cuda"
         try:
-            print(f"gpu-check: {options.bundle}, {bundle.make(options.bundle, build):,} bytes")
+            print(f"gpu-check: {options.bundle}, {bundle.make(options.bundle, build):,} bytes; unpack it there by "
+                  f"`{bundle.unpack_command(pathlib.Path(options.bundle).name)}`")
         except bundle.BundleError as error:
             die(str(error), error.hint)
         return 0

@@ -7,11 +7,13 @@ import re
 import shutil
 import statistics
 
+from bundle import TESTS
 from power import PowerSampler
 from runner import NotAvailable, Step, StepFailed
 
 HERE = pathlib.Path(__file__).resolve().parent
 PUBLISHED_TFLOPS = 989.4  # dense bf16 of an H100 SXM and of an H200
+RECORDS = 6  # of a run whose speed is measured, or one a step where it has fewer steps
 
 
 # What steps share.
@@ -39,16 +41,17 @@ def config(runner, name):
     return runner.once(f"{name}.json", lambda path: path.write_text(json.dumps(small)))
 
 
-def train(runner, name, model, seq, batch, steps, *options, documents="line", device=None, keep_state=False,
+def train(runner, name, model, seq, batch, steps, *options, documents="line", device=None, keep_state=False, init=None,
           **environment):
-    """A run in work/. \\returns its records of steps and its first record"""
+    """A run in work/, of a model or from the weights that `init` names. \\returns its records of steps and its first record"""
     out = runner.settings.work / name
     if out.exists():  # of a step that was cut off
         out.rename(runner.settings.work / f"{name}-cut-off-{len(list(runner.settings.work.glob(f'{name}-cut-off-*')))}")
-    runner.run(runner.tool("train"), "--data", shards(runner, max(seq, 256), documents), "--model", model, "--seq", str(seq),
-               "--batch", str(batch), "--steps", str(steps), "--seed", "1", "--progress", "never", "--save-every", "0",
-               "--device", device or runner.settings.device, "--out", out, *([] if keep_state else ["--save-model-only"]),
-               *options, **environment)
+    source = ("--init", init) if init else ("--model", model)
+    runner.run(runner.tool("train"), "--data", shards(runner, max(seq, 256), documents), *source, "--seq", str(seq), "--batch",
+               str(batch), "--steps", str(steps), "--seed", "1", "--progress", "never", "--save-every", "0", "--device",
+               device or runner.settings.device, "--out", out, *([] if keep_state else ["--save-model-only"]), *options,
+               **environment)
     return read_run(out)
 
 
@@ -62,14 +65,19 @@ def read_run(out):
 
 
 def speed(steps, begin):
-    """Of the steps behind the first third, which warm up."""
-    settled = steps[len(steps) // 3:]
+    """Of the steps behind the first third of the records, which warm up. A record has the mean of the steps since the last one."""
+    warm_up = len(steps) // 3
+    if warm_up == 0:
+        raise StepFailed(f"of {len(steps)} records of steps none can be left out as warm-up")
+    settled, warm_up_steps = steps[warm_up:], steps[warm_up - 1]["step"]
     tokens_per_s = statistics.median(step["tokens_per_s"] for step in settled)
     flops = statistics.median(step["model_flops_per_s"] for step in settled)
     return {"tokens_per_s": round(tokens_per_s), "step_time_s": statistics.median(s["step_time_s"] for s in settled),
             "tflops": round(flops / 1e12, 2), "share_of_989_tflops": round(flops / 1e12 / PUBLISHED_TFLOPS, 4),
-            "max_memory_bytes": settled[-1]["max_memory_bytes"], "loss_nats": steps[-1]["loss_nats"],
-            "parameters": begin["parameters"], "kernels": begin.get("kernels")}
+            "warm_up_steps": warm_up_steps, "measured_steps": steps[-1]["step"] - warm_up_steps,
+            # Of the device by the name that torch_gpt2.py has for it, null on a CPU.
+            "max_memory_bytes": steps[-1].get("max_device_memory_bytes"), "max_host_memory_bytes": steps[-1]["max_memory_bytes"],
+            "loss_nats": steps[-1]["loss_nats"], "parameters": begin["parameters"], "kernels": begin.get("kernels")}
 
 
 def speed_step(runner, name, model, seq, batch, steps, *options):
@@ -77,7 +85,8 @@ def speed_step(runner, name, model, seq, batch, steps, *options):
     if runner.settings.tiny:
         seq, batch, steps = min(seq, 128), min(batch, 2), 3
     with PowerSampler() as power:
-        records, begin = train(runner, name, model, seq, batch, steps, "--mixed-precision", "bf16", *options, documents="file")
+        records, begin = train(runner, name, model, seq, batch, steps, "--mixed-precision", "bf16", "--log-every",
+                               str(max(1, steps // RECORDS)), *options, documents="file")
     return {**speed(records, begin), **power.figures}
 
 
@@ -139,9 +148,9 @@ def first_steps(runner):
 
 
 def gpu_tests(runner):
-    """The cases that have cuda in their names, of each test program."""
-    figures, failed = {}, []
-    for name in ("nn_test", "device_test", "optim_test", "train_test"):
+    """The cases that have cuda in their names, of each test program of a bundle. One without any has failed."""
+    figures, failed, unseen = {}, [], []
+    for name in TESTS:
         program = pathlib.Path(runner.test_program(name))
         if not program.exists():
             raise NotAvailable(f"{program} is not built")
@@ -152,8 +161,14 @@ def gpu_tests(runner):
         failed += broken
         if "PASSED" not in text and "[  FAILED  ]" not in text:
             failed.append(f"{name} died: {text[-500:].strip()}")
-    if runner.settings.device != "cpu" and not failed and not any(counts["passed"] for counts in figures.values()):
-        raise StepFailed("all were skipped: the tests see no GPU", figures)
+        elif not (broken or figures[name]["passed"] or figures[name]["skipped"]):
+            failed.append(f"{name} has no case for a GPU")
+        if not (broken or figures[name]["passed"]):
+            unseen.append(name)
+    figures["without_a_case_that_ran"] = unseen
+    # Of a dry run most programs have cases for a GPU alone.
+    if runner.settings.device != "cpu" and not failed and len(unseen) > (len(TESTS) - 1 if runner.settings.tiny else 0):
+        raise StepFailed(f"of {', '.join(unseen)} all cases were skipped: the tests see no GPU", figures)
     if failed:
         raise StepFailed(f"{len(failed)} failed: " + ", ".join(failed)[:1500], figures)
     return figures
@@ -170,6 +185,89 @@ def loss_parity(runner):
                "first_step_difference": abs(on_cpu[0]["loss_nats"] - on_gpu[0]["loss_nats"])}
     if not abs(cpu_loss - gpu_loss) <= 0.01 * cpu_loss:
         raise StepFailed(f"losses differ: {cpu_loss} on the CPU, {gpu_loss} on the GPU", figures)
+    return figures
+
+
+# What a run has besides, and by how much its losses may differ from the CPU's. Adapters begin with the weights of the first.
+FEATURES = (
+    ("sgd-offload", "--optimizer sgd --offload all --mixed-precision no", 0.01),
+    ("muon-recomputed", "--optimizer muon --checkpoint-activations full --mixed-precision no", 0.01),
+    ("lion-bf16-stream", "--optimizer lion --residual-stream bf16 --mixed-precision bf16", 0.02),
+    ("adamw8bit", "--optimizer adamw8bit --mixed-precision no", 0.01),
+    ("bf16-moments", "--optimizer-states bf16 --mixed-precision no", 0.01),
+    ("lora", "--lora 8 --lr 0.003 --mixed-precision no", 0.005),
+    ("dora-nf4", "--lora 8 --dora --quant nf4 --lr 0.003 --mixed-precision bf16", 0.008))
+
+
+def losses_of(runner, name, options, device=None):
+    """Of three steps."""
+    init = runner.settings.work / "sgd-offload-cpu" if "--lora" in options else None
+    records, _ = train(runner, name, "llama-1m", 256, 2, 3, *options.split(), "--warmup", "0", "--schedule", "constant",
+                       "--log-every", "1", device=device, init=init)
+    return [record["loss_nats"] for record in records]
+
+
+def difference(on_cpu, on_gpu):
+    """Of pairs the largest, as a share of the CPU's; infinite where numbers are missing or none."""
+    if len(on_cpu) != len(on_gpu) or not all(number is not None and math.isfinite(number) for number in on_gpu):
+        return math.inf
+    return max(abs(gpu / cpu - 1) for cpu, gpu in zip(on_cpu, on_gpu))
+
+
+def printed(runner, tool, *arguments):
+    """The JSON object that a tool prints, on the CPU and on the GPU."""
+    objects = []
+    for device in ("cpu", runner.settings.device):
+        _, text = runner.run(runner.tool(tool), "-q", "--device", device, *arguments)
+        lines = [line for line in text.splitlines() if line.startswith("{")]
+        if not lines:
+            raise StepFailed(f"{tool} --device {device} printed no JSON object: {text[-300:]}")
+        objects.append(json.loads(lines[0]))
+    return objects
+
+
+def use_of_checkpoints(runner):
+    """What evaluate and generate say of a model and of one with an adapter, on the CPU and on the GPU."""
+    text = runner.once("some-lines.txt", lambda path: path.write_text("\n".join(
+        runner.settings.data.read_text().splitlines()[:40]) + "\n"))
+    evaluated = printed(runner, "evaluate", "--checkpoint", runner.settings.work / "sgd-offload-gpu", "--data", text)
+    yield "evaluate", [[told["loss_nats"]] for told in evaluated]
+    generated = printed(runner, "generate", "--checkpoint", runner.settings.work / "dora-nf4-gpu", "--prompt", "O Romeo",
+                        "--max-tokens", "8", "--logprobs", "0", "--format", "jsonl")
+    # The first token's: where two are about as probable, what follows may be another text.
+    yield "generate", [told["logprobs"][:1] for told in generated]
+    if not all(number is not None and math.isfinite(number) for number in generated[1]["logprobs"]):
+        raise StepFailed(f"generate's probabilities are {generated[1]['logprobs']}")
+
+
+def features(runner):
+    """Three steps with each optimizer, adapter and way to save memory, evaluate and generate: losses near the CPU's."""
+    figures, problems, still = {}, [], {}
+
+    def judge(name, on_cpu, on_gpu, tolerance):
+        figures[name] = {"cpu": on_cpu[-1], "gpu": on_gpu[-1], "difference": difference(on_cpu, on_gpu)}
+        if not figures[name]["difference"] <= tolerance:
+            problems.append(f"{name}: {on_cpu} on the CPU, {on_gpu} on the GPU")
+
+    for name, options, tolerance in FEATURES:
+        adapter = "--lora 8 " if "--lora" in options else ""
+        try:
+            on_cpu, on_gpu = losses_of(runner, f"{name}-cpu", options, "cpu"), losses_of(runner, f"{name}-gpu", options)
+            judge(name, on_cpu, on_gpu, tolerance)
+            if adapter not in still:
+                still[adapter] = losses_of(runner, f"still{'-adapter' * bool(adapter)}",
+                                           adapter + "--lr 1e-30 --mixed-precision no", "cpu")
+            if not difference(still[adapter], on_cpu) > 2 * tolerance:  # a GPU that updates nothing would pass
+                problems.append(f"{name}: without updates losses are {still[adapter]}, with them {on_cpu}: too near to tell")
+        except StepFailed as problem:
+            problems.append(f"{name}: {str(problem)[-300:]}")
+    try:
+        for name, (on_cpu, on_gpu) in use_of_checkpoints(runner):
+            judge(name, on_cpu, on_gpu, 0.02)
+    except StepFailed as problem:
+        problems.append(str(problem)[-300:])
+    if problems:
+        raise StepFailed("; ".join(problems), figures)
     return figures
 
 
@@ -282,7 +380,7 @@ def ten_small_32k(runner):
     """TEN's preset for samples of 32,768 tokens."""
     if runner.settings.tiny:
         return speed_step(runner, "ten-small-32k", "ten-nano", 256, 1, 3)
-    return speed_step(runner, "ten-small-32k", "ten-small-32k", 32768, 4, 10)
+    return speed_step(runner, "ten-small-32k", "ten-small-32k", 32768, 4, 12)
 
 
 def compiled(runner):
@@ -387,8 +485,8 @@ def racecheck(runner):
 
 
 STEPS = [Step(function.__name__, limit_s, function) for function, limit_s in (
-    (identity, 60), (first_steps, 240), (gpu_tests, 240), (loss_parity, 90), (gpt2_124m, 90), (gpt2_124m_again, 90),
-    (kernel_trace, 90), (llama_1b_8k, 90), (llama_8b_layers_8k, 90), (llama_1b_32k, 120), (llama_8b_layers_32k, 120),
-    (gpt2_1558m, 90), (ceilings, 60), (operators, 90), (gemm_shapes, 90), (attention_shapes, 90), (pytorch_eager, 90),
-    (pytorch_compiled, 180), (ten_small_32k, 120), (compiled, 120), (fp8, 120), (reruns, 120), (memcheck, 240),
-    (racecheck, 240))]
+    (identity, 60), (first_steps, 240), (gpu_tests, 240), (loss_parity, 90), (features, 180), (gpt2_124m, 90),
+    (gpt2_124m_again, 90), (kernel_trace, 90), (llama_1b_8k, 90), (llama_8b_layers_8k, 90), (llama_1b_32k, 120),
+    (llama_8b_layers_32k, 120), (gpt2_1558m, 90), (ceilings, 60), (operators, 90), (gemm_shapes, 90), (attention_shapes, 90),
+    (pytorch_eager, 90), (pytorch_compiled, 180), (ten_small_32k, 120), (compiled, 120), (fp8, 120), (reruns, 120),
+    (memcheck, 240), (racecheck, 240))]

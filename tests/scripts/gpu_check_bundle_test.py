@@ -3,9 +3,11 @@
 
 usage: gpu_check_bundle_test.py SOURCE_DIR BUILD_DIR
 """
+import os
 import pathlib
 import shutil
 import subprocess
+import sys
 import unittest
 import unittest.mock
 
@@ -13,7 +15,7 @@ from gpu_check_test import BUILD, SOURCE, Scratch, records
 import bundle
 
 PROGRAMS = ([f"bin/{name}" for name in bundle.TOOLS] + [f"libexec/trainwright/{name}" for name in bundle.ENGINES] +
-            [f"tests/{name}" for name in bundle.TESTS])
+            [f"tests/{name}" for name in bundle.PROGRAMS])
 
 
 class BundleTest(Scratch):
@@ -23,14 +25,26 @@ class BundleTest(Scratch):
         for name in PROGRAMS:
             (self.build / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy("/bin/true", self.build / name)
-        self.file = self.folder / "bundle.tar.zst"
+        self.file = self.folder / "bundle.tar.xz"
 
     def test_holds_what_the_check_needs(self):
         self.assertEqual(bundle.make(self.file, self.build), self.file.stat().st_size)
-        listed = subprocess.run(["tar", "--zstd", "-tf", self.file], text=True, capture_output=True, check=True).stdout.splitlines()
+        listed = subprocess.run([sys.executable, "-m", "tarfile", "-l", self.file], text=True, capture_output=True,
+                                check=True).stdout.split()
         for name in ("gpu-check.sh", "gpu_check/main.py", "gpu_check/configs/gpt2-124m.json", "tinyshakespeare.txt",
                      "libexec/trainwright/libtrainwright_cuda.so", "tests/nn_test", "fixtures/nn/fixtures/"):
             self.assertIn(f"gpu-check/{name}", listed)
+
+    def test_no_other_program_unpacks_it_than_python3_by_the_command_that_is_printed(self):
+        bundle.make(self.file, self.build)
+        command = bundle.unpack_command(self.file.name).split()
+        self.assertEqual(command, ["python3", "-m", "tarfile", "-e", "bundle.tar.xz"])
+        subprocess.run([sys.executable, *command[1:]], cwd=self.folder, env={"PATH": str(self.folder)}, check=True)
+        for name in ("gpu-check.sh", "bin/train", "tests/nn_test"):
+            self.assertTrue(os.access(self.folder / "gpu-check" / name, os.X_OK), name)
+        told = subprocess.run([SOURCE / "scripts/gpu-check.sh", "--help"], text=True, capture_output=True, check=True).stdout
+        self.assertIn(bundle.unpack_command("FILE.tar.xz"), told)
+        self.assertNotIn(".zst", told)
 
     def test_too_large_a_one_is_refused_with_what_is_large_and_leaves_nothing(self):
         with self.assertRaises(bundle.BundleError) as refused:
@@ -72,7 +86,7 @@ class RealBundleTest(Scratch):
             (self.build / name).symlink_to(target)
 
     def test_fits_beside_the_tracked_files_and_runs_unpacked(self):
-        file = self.folder / "bundle.tar.zst"
+        file = self.folder / "bundle.tar.xz"
         made = subprocess.run([SOURCE / "scripts/gpu-check.sh", "--bundle", file, "--build", self.build], text=True,
                               capture_output=True, check=False, timeout=600)
         self.assertEqual((made.returncode, made.stderr), (0, ""))
@@ -80,7 +94,8 @@ class RealBundleTest(Scratch):
         print(made.stdout, end="")
         self.assertLessEqual(file.stat().st_size, bundle.bytes_left())
         shutil.rmtree(self.build)
-        subprocess.run(["tar", "--zstd", "-xf", file, "-C", self.folder], check=True)
+        self.assertIn(f"`{bundle.unpack_command(file.name)}`", made.stdout)
+        subprocess.run([sys.executable, *bundle.unpack_command(file.name).split()[1:]], cwd=self.folder, check=True)
         names = ["identity", "loss_parity", "operators"]
         ran = subprocess.run([self.folder / "gpu-check/gpu-check.sh", "--dry-run", "--out", self.out, "--only", ",".join(names)],
                              text=True, capture_output=True, check=False, timeout=600, stdin=subprocess.DEVNULL)

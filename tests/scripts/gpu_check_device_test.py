@@ -14,8 +14,10 @@ import types
 import unittest
 
 from gpu_check_test import BUILD, SOURCE, STEPS, DryRun, records
+import steps
 
 REFUSING = BUILD / "tests/refusing_device"
+ENGINES = ("train", "evaluate", "generate")
 STAND_INS = SOURCE / "tests/scripts/gpu_stand_ins"
 
 
@@ -44,13 +46,14 @@ class RefusingDeviceDryRunTest(DryRun):
         self.environment = {"PATH": f"{STAND_INS}:{os.environ['PATH']}", "PYTHONPATH": str(STAND_INS), "PYTHONDONTWRITEBYTECODE": "1",
                             "TRAINWRIGHT_STAND_IN_BUILD": str(BUILD), "TRAINWRIGHT_STAND_IN_LOG": str(self.torch_log)}
         of_build = {f"{folder}/{name}": BUILD / folder / name for folder, name in (
-            ("bin", "pretokenize"), ("bin", "pack"), ("tests", "device_test"), ("tests", "optim_test"), ("tests", "train_test"))}
-        for name, target in {**of_build, "libexec/trainwright/train-engine": REFUSING / "refusing_train_engine",
-                             "tests/kernel_speed": REFUSING / "refusing_kernel_speed", "tests/nn_test": STAND_INS / "nn_test",
-                             "bin/gpu-probe": STAND_INS / "gpu-probe"}.items():
+            ("bin", "pretokenize"), ("bin", "pack"), ("tests", "device_test"), ("tests", "train_test"))}
+        engines = {f"libexec/trainwright/{name}-engine": REFUSING / f"refusing_{name}_engine" for name in ENGINES}
+        for name, target in {**of_build, **engines, "tests/kernel_speed": REFUSING / "refusing_kernel_speed",
+                             "tests/nn_test": STAND_INS / "nn_test", "bin/gpu-probe": STAND_INS / "gpu-probe"}.items():
             (self.build / name).parent.mkdir(parents=True, exist_ok=True)
             (self.build / name).symlink_to(target)
-        shutil.copy(BUILD / "bin/train", self.build / "bin")  # it looks for its engine where it lies
+        for name in ENGINES:
+            shutil.copy(BUILD / "bin" / name, self.build / "bin")  # it looks for its engine where it lies
 
     def test_every_step_passes(self):
         result = self.check()
@@ -64,6 +67,7 @@ class RefusingDeviceDryRunTest(DryRun):
         log = (self.out.with_name("out.work") / "commands.log").read_text()
         self.assertIn("device refusing:0", log)
         self.assertNotIn("has no effect on a CPU", log)
+        self.check_features(figures, log)
         self.check_machine(figures, log)
         self.check_programs(figures)
         self.check_torch(figures)
@@ -75,10 +79,22 @@ class RefusingDeviceDryRunTest(DryRun):
         self.assertIn("gpu_state", figures["ceilings"])
         self.assertTrue(figures["ceilings"]["best"])
 
+    def check_features(self, figures, log):
+        """Each of them ran on the device, and came near the CPU by computing elsewhere."""
+        names = [name for name, _, _ in steps.FEATURES]
+        self.assertEqual(list(figures["features"]), [*names, "evaluate", "generate"])
+        for name in names:
+            _, begin = steps.read_run(self.out.with_name("out.work") / f"{name}-gpu")
+            self.assertEqual(begin["device"], "refusing:0", name)
+        self.assertTrue(any(figures["features"][name]["difference"] > 0 for name in names))
+        for tool in ("evaluate", "generate"):
+            self.assertRegex(log, rf"bin/{tool} -q --device cuda ")
+
     def check_programs(self, figures):
         tests = figures["gpu_tests"]["nn_test"]
         self.assertGreater(tests["passed"], 50)
         self.assertEqual(tests["failed"], [])
+        self.assertEqual(figures["gpu_tests"]["without_a_case_that_ran"], ["device_test", "train_test"])  # no GPU is here
         operators = figures["operators"]["operators"]
         self.assertGreater(len(operators), 20)
         self.assertTrue(all(row["time_s"] > 0 for row in operators.values()))

@@ -19,6 +19,7 @@ BUILD = pathlib.Path(sys.argv.pop(2)).resolve()
 SOURCE = pathlib.Path(sys.argv.pop(1)).resolve()
 sys.path.insert(0, str(SOURCE / "scripts/gpu_check"))
 sys.dont_write_bytecode = True
+import bundle  # noqa: E402
 import runner  # noqa: E402
 import steps  # noqa: E402
 
@@ -131,6 +132,106 @@ class ProfileFiguresTest(unittest.TestCase):
         self.assertEqual(steps.profile_figures(record),
                          {"steps": 3, "wall_time_s": 2.0, "gemm_tflops": 5.0, "shares": {"gemm": 0.1, "norm": 0.9},
                           "longest_s": {"matmul": 0.5}})
+
+
+class SpeedTest(Scratch):
+    def test_the_first_third_of_the_records_is_left_out_as_warm_up_and_told(self):
+        records = [{"step": 2 * n, "tokens_per_s": 10 * n, "model_flops_per_s": 1e12 * n, "step_time_s": 1 / n, "loss_nats": 9 - n,
+                    "max_memory_bytes": 100 + n, "max_device_memory_bytes": 1000 + n} for n in range(1, 7)]
+        figures = steps.speed(records, {"parameters": 7})
+        self.assertEqual((figures["warm_up_steps"], figures["measured_steps"]), (4, 8))
+        self.assertEqual((figures["tokens_per_s"], figures["tflops"]), (45, 4.5))  # medians of 3 to 6
+        self.assertEqual((figures["loss_nats"], figures["parameters"]), (3, 7))
+
+    def test_a_run_without_a_record_to_leave_out_has_failed(self):
+        record = {"step": 10, "tokens_per_s": 1, "model_flops_per_s": 1, "step_time_s": 1, "loss_nats": 1, "max_memory_bytes": 1}
+        with self.assertRaisesRegex(runner.StepFailed, "of 2 records of steps none can be left out"):
+            steps.speed([record] * 2, {"parameters": 7})
+
+    def test_memory_is_told_of_the_device_as_pytorchs_is_and_of_the_host(self):
+        record = {"step": 1, "tokens_per_s": 1, "model_flops_per_s": 1, "step_time_s": 1, "loss_nats": 1, "max_memory_bytes": 5}
+        on_gpu = steps.speed([record | {"max_device_memory_bytes": 8}] * 3, {"parameters": 7})
+        self.assertEqual((on_gpu["max_memory_bytes"], on_gpu["max_host_memory_bytes"]), (8, 5))
+        on_cpu = steps.speed([record] * 3, {"parameters": 7})
+        self.assertEqual((on_cpu["max_memory_bytes"], on_cpu["max_host_memory_bytes"]), (None, 5))
+        self.assertIn('"max_memory_bytes": torch.cuda.max_memory_allocated()',
+                      (SOURCE / "scripts/gpu_check/torch_gpt2.py").read_text())
+
+    def test_every_run_whose_speed_is_measured_has_six_records(self):
+        measured = []
+
+        def train(_, name, model, seq, batch, count, *options, **__):
+            every = int(options[options.index("--log-every") + 1])
+            measured.append((name, -(-count // every)))
+            return [{"step": n, "tokens_per_s": 1, "model_flops_per_s": 1, "step_time_s": 1, "loss_nats": 1, "max_memory_bytes": 1}
+                    for n in range(1, measured[-1][1] + 1)], {"parameters": 7}
+
+        settings = runner.Settings(*[self.folder] * 5)
+        with unittest.mock.patch.object(steps, "train", train):
+            for name in ("gpt2_124m", "gpt2_124m_again", "llama_1b_8k", "llama_8b_layers_8k", "llama_1b_32k", "llama_8b_layers_32k",
+                         "gpt2_1558m", "ten_small_32k"):
+                self.assertGreater(getattr(steps, name)(unittest.mock.Mock(settings=settings))["warm_up_steps"], 1, name)
+        self.assertEqual(len(measured), 8)
+        for name, count in measured:
+            self.assertGreaterEqual(count, 6, name)
+
+
+class GpuTestsTest(Scratch):
+    def told(self, texts, **settings):
+        """Of test programs that print these."""
+        for name in texts:
+            (self.folder / name).touch()
+        stand = unittest.mock.Mock(settings=runner.Settings(*[self.folder] * 5, **settings),
+                                   test_program=lambda name: str(self.folder / name),
+                                   run=lambda program, *_, **__: (0, texts[program.name]))
+        return steps.gpu_tests(stand)
+
+    def test_a_program_without_a_case_for_a_gpu_has_failed(self):
+        texts = {name: "[  PASSED  ] 3 tests.\n" for name in bundle.TESTS}
+        self.assertEqual(self.told(texts)["without_a_case_that_ran"], [])
+        texts["train_test"] = "[  PASSED  ] 0 tests.\n"
+        for device in ("cpu", "cuda"):
+            with self.assertRaisesRegex(runner.StepFailed, "1 failed: train_test has no case for a GPU"):
+                self.told(texts, device=device)
+
+    def test_a_program_that_skips_all_its_cases_on_a_gpu_has_failed(self):
+        texts = {name: "[  PASSED  ] 3 tests.\n" for name in bundle.TESTS} | {
+            "device_test": "[  PASSED  ] 0 tests.\n[  SKIPPED ] 3 tests, listed below:\n"}
+        with self.assertRaisesRegex(runner.StepFailed, "of device_test all cases were skipped"):
+            self.told(texts)
+        self.assertEqual(self.told(texts, device="cpu")["without_a_case_that_ran"], ["device_test"])
+
+
+class FeaturesTest(Scratch):
+    def features_of(self, gpu_losses, moved=3):
+        """Where the CPU's losses fall by `moved` and all that uses checkpoints is as on the CPU."""
+        cpu_losses = [9, 9 - moved / 2, 9 - moved]
+
+        def train(_, name, *__, **___):
+            losses = gpu_losses(cpu_losses) if name.endswith("-gpu") else [9] * 3 if name.startswith("still") else cpu_losses
+            return [{"loss_nats": loss} for loss in losses], {}
+
+        def printed(_, tool, *__):
+            return [{"loss_nats": 4.0}] * 2 if tool == "evaluate" else [{"logprobs": [-3.0] * 8, "ids": [1] * 8}] * 2
+
+        stand = unittest.mock.Mock(settings=runner.Settings(*[self.folder] * 5))
+        with unittest.mock.patch.multiple(steps, train=train, printed=printed):
+            return steps.features(stand)
+
+    def test_losses_near_the_cpus_pass(self):
+        figures = self.features_of(lambda losses: [loss * 1.001 for loss in losses])
+        self.assertEqual(len(figures), len(steps.FEATURES) + 2)
+
+    def test_a_gpu_that_updates_nothing_or_loses_its_numbers_fails_each(self):
+        for losses in (lambda _: [9, 9, 9], lambda _: [9, 7.5, float("nan")], lambda _: [9, 7.5, None], lambda cpu: cpu[:2]):
+            with self.assertRaises(runner.StepFailed) as failed:
+                self.features_of(losses)
+            for name, _, _ in steps.FEATURES:
+                self.assertIn(f"{name}: [9, 7.5, 6", str(failed.exception))
+
+    def test_updates_that_change_no_loss_tell_nothing_and_fail(self):
+        with self.assertRaisesRegex(runner.StepFailed, r"adamw8bit: without updates losses are \[9, 9, 9\], .*: too near to tell"):
+            self.features_of(lambda losses: losses, moved=0.1)
 
 
 class SanitizerTest(unittest.TestCase):
