@@ -13,6 +13,7 @@
 
 #include "lib/base/elapsed.h"
 #include "lib/base/error.h"
+#include "lib/base/gemm_operations.h"
 #include "lib/base/host_timeline.h"
 #include "lib/base/log.h"
 #include "lib/base/profile_scope.h"
@@ -38,14 +39,6 @@ int64_t RoundUpToParts(int64_t count, int64_t whole) {
 
 int64_t RoundUpToPowerOfTwo(int64_t count) {
   return static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(count)));
-}
-
-int64_t GemmOperations(const HostTimeline& timeline) {
-  int64_t operations = 0;
-  for (const HostTotals& totals : timeline.totals()) {
-    if (totals.part == ProfilePart::kGemm) operations += totals.operations;
-  }
-  return operations;
 }
 
 }  // namespace

@@ -16,6 +16,7 @@
 #include <utility>
 
 #include "lib/base/error.h"
+#include "lib/base/profile_scope.h"
 #include "lib/nn/linear/lora.h"
 #include "lib/optim/fused_adamw.h"
 #include "lib/spec/built_in_optimizers.h"
@@ -50,6 +51,9 @@ at::Tensor NewtonSchulz(at::Tensor x_nab, int64_t steps) {
   constexpr double kA = 3.4445, kB = -4.7750, kC = 2.0315, kLeastNorm = 1e-7;
   x_nab.div_(
       at::linalg_vector_norm(x_nab, 2, at::IntArrayRef{1, 2}, /*keepdim=*/true).clamp_min_(kLeastNorm));
+  const int64_t rows = x_nab.size(1), columns = x_nab.size(2);
+  const ProfileScope scope("newton_schulz", ProfilePart::kGemm,
+                           steps * x_nab.size(0) * (4 * rows * rows * columns + 2 * rows * rows * rows));
   for (int64_t step = 0; step < steps; ++step) {
     const at::Tensor gram_naa = at::bmm(x_nab, x_nab.transpose(1, 2));
     const at::Tensor change_naa = at::baddbmm(gram_naa, gram_naa, gram_naa, kB, kC);

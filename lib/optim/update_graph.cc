@@ -6,6 +6,8 @@
 
 #include "lib/base/elapsed.h"
 #include "lib/base/error.h"
+#include "lib/base/gemm_operations.h"
+#include "lib/base/host_timeline.h"
 #include "lib/base/log.h"
 #include "lib/base/profile_scope.h"
 #include "lib/device/torch_words.h"
@@ -21,8 +23,10 @@ bool UpdateGraph::Record(const std::function<void()>& update) {
   const ProfileScope scope("record_graph", ProfilePart::kOther);
   const auto start = std::chrono::steady_clock::now();
   try {
-    const ProfiledThread of_the_graph(nullptr);  // the host does none of it
+    HostTimeline pieces(&SteadyNanoseconds, /*most_events=*/0);
+    const ProfiledThread of_the_graph(&pieces);  // the host does none of it
     graph_ = recorder_->Record(update);
+    gemm_operations_ = GemmOperations(pieces);
     ++counts_.recorded;
   } catch (const std::exception& exception) {
     // The step's passes are over: smaller micro-batches are of no use to it.
@@ -52,6 +56,9 @@ void UpdateGraph::Run(const UpdateKind& kind, const std::function<void()>& updat
   }
   const ProfileScope scope("launch_graph", ProfilePart::kOptimizer);
   graph_->Launch();
+  if (gemm_operations_ > 0) {  // done by the device alone: what they do counts, in no time of the host
+    const ProfileScope gemms("matmul of graphs", ProfilePart::kGemm, gemm_operations_);
+  }
   ++counts_.launched;
 }
 

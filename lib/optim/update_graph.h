@@ -63,6 +63,7 @@ class UpdateGraph {
   std::function<bool()> wanted_;
   std::optional<UpdateKind> last_;      ///< of the update before
   std::unique_ptr<DeviceGraph> graph_;  ///< of that kind
+  int64_t gemm_operations_ = 0;         ///< floating-point operations of its GEMMs
   UpdateGraphCounts counts_;
 };
 

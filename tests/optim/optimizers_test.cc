@@ -15,6 +15,9 @@
 #include <utility>
 #include <vector>
 
+#include "lib/base/gemm_operations.h"
+#include "lib/base/host_timeline.h"
+#include "lib/base/profile_scope.h"
 #include "lib/base/rng.h"
 #include "lib/nn/parameters/flat_parameters.h"
 #include "lib/optim/adamw_8bit.h"
@@ -182,6 +185,18 @@ TEST(NewtonSchulzTest, BringsSingularValuesNearOneAndKeepsDirections) {
     const at::Tensor product = after_nab[i].matmul(before_nab[i].t());
     EXPECT_LT(product.sub(product.t()).abs().max().item<double>(), 1e-4 * product.abs().max().item<double>());
   }
+}
+
+TEST(NewtonSchulzTest, AProfileCountsTheOperationsOfItsProductsAsThoseOfGemms) {
+  const at::Tensor x_nab = at::full({3, 16, 40}, 0.25);
+  HostTimeline timeline;
+  {
+    const ProfiledThread profiled(&timeline);
+    NewtonSchulz(x_nab, 2);
+  }
+  const auto product = [](int64_t m, int64_t k, int64_t n) { return 2 * m * k * n; };
+  const int64_t of_a_step = product(16, 40, 16) + product(16, 16, 16) + product(16, 16, 40);
+  EXPECT_EQ(GemmOperations(timeline), 3 * 2 * of_a_step);
 }
 
 class OptimizersTest : public ::testing::TestWithParam<std::string> {

@@ -9,7 +9,6 @@
 #include <string>
 #include <vector>
 
-#include "lib/base/host_timeline.h"
 #include "lib/loading/sample_stream.h"
 #include "lib/spec/family.h"
 #include "lib/train/trainer.h"
@@ -18,15 +17,6 @@
 #include "tests/train/tiny_training.h"
 
 namespace trainwright::test {
-
-/// Floating-point operations of the GEMMs that a profile has counted.
-inline int64_t GemmOperations(const HostTimeline& timeline) {
-  int64_t operations = 0;
-  for (const HostTotals& totals : timeline.totals()) {
-    if (totals.part == ProfilePart::kGemm) operations += totals.operations;
-  }
-  return operations;
-}
 
 struct NamedModel {
   std::string name;

@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "lib/base/error.h"
+#include "lib/base/gemm_operations.h"
 #include "lib/base/host_timeline.h"
 #include "lib/base/profile_scope.h"
 #include "tests/model/inputs.h"
@@ -127,7 +128,7 @@ TEST_P(PassGraphsChangesTest, AProfileCountsTheirGemmsAsItCountsThoseOfKernels) 
     HostTimeline timeline;
     const ProfiledThread profiled(&timeline);
     Step(run);
-    return test::GemmOperations(timeline);
+    return GemmOperations(timeline);
   };
   const int64_t of_graphs = operations(graphs);
   EXPECT_GT(graphs.model->graph_counts()->launched, 0);

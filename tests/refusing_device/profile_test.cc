@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "lib/base/gemm_operations.h"
 #include "lib/base/host_timeline.h"
 #include "lib/base/profile_scope.h"
 #include "tests/model/inputs.h"
@@ -26,7 +27,7 @@ int64_t GemmOperations(const ModelConfig& config, at::Device device) {
   HostTimeline timeline;
   const ProfiledThread thread(&timeline);
   model->LossAndGradients(test::RandomInput(config, {16, 8, 16}), 1.0);
-  return test::GemmOperations(timeline);
+  return trainwright::GemmOperations(timeline);
 }
 
 std::vector<NamedModel> ModelsOfAllEpilogues() {

@@ -13,6 +13,9 @@
 #include <utility>
 
 #include "lib/base/error.h"
+#include "lib/base/gemm_operations.h"
+#include "lib/base/host_timeline.h"
+#include "lib/base/profile_scope.h"
 #include "tests/refusing_device/device_run.h"
 #include "tests/support/print_precision.h"
 #include "tests/support/refusing_device/recorded_work.h"
@@ -109,6 +112,25 @@ TEST_F(UpdateGraphTest, AStepIsALaunchForEachMicroBatchOneForTheUpdateAndAFewKer
     EXPECT_LE(CountsOfDevice().kernels, 20 + layers);
     EXPECT_THAT(CountsOfDevice().waits, testing::IsEmpty());
   }
+}
+
+TEST_F(UpdateGraphTest, AProfileCountsMuonsProductsAsItCountsThoseOfKernels) {
+  TrainPlan plan = test::TinyPlan();
+  plan.optimizer = BuiltInOptimizers().Find("muon").description.defaults;
+  DeviceRun &graph = Repeating(plan), &kernels = Run(plan);
+  plan.optimizer = BuiltInOptimizers().Find("adamw").description.defaults;
+  DeviceRun& passes = Run(plan);
+  const auto operations = [](DeviceRun& run) {
+    Step(run, 3);
+    HostTimeline timeline;
+    const ProfiledThread profiled(&timeline);
+    Step(run, 2);
+    return GemmOperations(timeline);
+  };
+  const int64_t of_graph = operations(graph);
+  EXPECT_GT(CountsOf(graph).launched, 2);
+  EXPECT_EQ(of_graph, operations(kernels));
+  EXPECT_GT(of_graph, operations(passes));  // which has none in its update
 }
 
 TEST_F(UpdateGraphTest, FollowsTheScheduleOfTheLearningRate) {
