@@ -18,7 +18,7 @@ constexpr char kWhat[] = "compressed checkpoint";
 /// A tensor on its way: its prologue is read, its blocks are decoded.
 struct Job {
   const SafetensorsEntry* entry = nullptr;
-  std::optional<std::vector<uint8_t>> base;
+  std::optional<TensorBytes> base;
   std::optional<BlockDecoder> decoder;
   bool decodes = true;  // false: only what is stored is checked
 };
@@ -98,7 +98,7 @@ std::vector<uint8_t> ReadPrologue(Reader* reader, const SafetensorsEntry& entry,
 }
 
 BlockDecoder OpenTensor(ByteSpan prologue, const CompressedHead& head, const SafetensorsEntry& entry,
-                        const std::string& object, uint64_t offset, std::optional<ByteSpan> base) {
+                        const std::string& object, uint64_t offset, std::optional<TensorContent> base) {
   try {
     BlockDecoder decoder(prologue, object, base, head.Identity(entry.name));
     if (decoder.size_bytes() != entry.end - entry.begin)
@@ -106,7 +106,7 @@ BlockDecoder OpenTensor(ByteSpan prologue, const CompressedHead& head, const Saf
                   "it holds another number of bytes than the original header says");
     return decoder;
   } catch (const Error& error) {
-    if (error.code() != ErrorCode::kBadInput) throw;
+    if (error.object() != object) throw;  // of the base
     throw BadInputAt(offset, object, error.problem(), error.hint());
   }
 }
@@ -195,7 +195,7 @@ class Decoder {
       job->decodes = job->base.has_value() || found_.content_checked;
     }
     job->decoder.emplace(OpenTensor(prologue, found_.head, *job->entry, object, begin,
-                                    job->base ? std::optional<ByteSpan>(*job->base) : std::nullopt));
+                                    job->base ? std::optional(job->base->view) : std::nullopt));
     const BlockDecoder& decoder = *job->decoder;
     std::vector<uint32_t> block_bytes;
     for (uint64_t block = 0; block < decoder.blocks(); ++block) {

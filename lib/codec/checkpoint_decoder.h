@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "lib/codec/compressed_file.h"
+#include "lib/codec/tensor_content.h"
 #include "lib/io/byte_sink.h"
 #include "lib/io/byte_source.h"
 
@@ -22,8 +23,9 @@ class BaseTensors {
   virtual const std::string& name() const = 0;
   /// Of the whole plain file.
   virtual Xxh128Digest Hash() = 0;
-  /// The tensor of this name; nothing when there is not one of this type and size.
-  virtual std::optional<std::vector<uint8_t>> Read(const SafetensorsEntry& entry) = 0;
+  /// The tensor of this name; nothing when there is not one of this type and size. It may lie in what belongs
+  /// to this.
+  virtual std::optional<TensorBytes> Read(const SafetensorsEntry& entry) = 0;
 };
 
 /// \throws Error{kBadInput} when `head` needs a base and `base` (may be null) is not it

@@ -25,7 +25,7 @@ constexpr int64_t kMaxMatrices = 4096;
 struct Job {
   const SafetensorsEntry* entry = nullptr;
   TensorBytes bytes;
-  std::optional<std::vector<uint8_t>> base;
+  std::optional<TensorBytes> base;
   std::optional<TensorEncoder> encoder;
   std::optional<BlockDecoder> decoder;   // for the verification
   std::vector<uint64_t> content_hashes;  // of the blocks of what is read more than once
@@ -81,10 +81,10 @@ class Encoder {
                     .bytes = job->bytes.view,
                     .matrices = MatricesOf(head_.source, *job->entry),
                     .identity = head_.Identity(job->entry->name)};
-    if (job->base) view.base = ByteSpan(*job->base);
+    if (job->base) view.base = job->base->view;
     job->encoder.emplace(view, head_.level, options_.block_log2);
     if (options_.verify)
-      job->decoder.emplace(job->encoder->prologue(), job->entry->name, view.base, view.identity);
+      job->decoder.emplace(job->encoder->prologue(), job->entry->name, std::nullopt, view.identity);
     return job;
   }
 
@@ -108,16 +108,18 @@ class Encoder {
     const uint64_t block = coded.work.block;
     if (block == job.encoder->blocks()) return coded;
     coded.buffer = pool_.Take(job.encoder->max_block_bytes());
-    coded.size_bytes = job.encoder->EncodeBlock(block, coded.buffer);
+    static thread_local std::vector<uint8_t> base_scratch;
+    const ByteSpan base = job.encoder->ReadBase(block, &base_scratch);
+    coded.size_bytes = job.encoder->EncodeBlock(block, base, coded.buffer);
     if (!job.content_hashes.empty() && codec::ContentHashOf(coded.buffer) != job.content_hashes[block]) {
       throw Error(ErrorCode::kBadInput, "tensor '" + job.entry->name + "'", "changed while it was read", "",
                   "wait until its writer is done");
     }
-    if (job.decoder) Verify(job, block, ByteSpan(coded.buffer).first(coded.size_bytes));
+    if (job.decoder) Verify(job, block, base, ByteSpan(coded.buffer).first(coded.size_bytes));
     return coded;
   }
 
-  static void Verify(const Job& job, uint64_t block, ByteSpan coded) {
+  static void Verify(const Job& job, uint64_t block, ByteSpan base, ByteSpan coded) {
     static thread_local std::vector<uint8_t> decoded;
     const size_t width = ElementBytes(job.decoder->type());
     const size_t size = job.decoder->ElementsOf(block) * width;
@@ -125,7 +127,7 @@ class Encoder {
     bool same = false;
     try {
       // The hash of what was encoded is among what decoding checks.
-      job.decoder->DecodeBlock(coded, block, 0, std::span(decoded).first(size));
+      job.decoder->DecodeBlock(coded, block, 0, base, std::span(decoded).first(size));
       const uint64_t at = block * job.decoder->block_elements() * width;
       same = !job.bytes.view.in_memory() ||
              std::memcmp(decoded.data(), job.bytes.view.Read(at, size, nullptr).data(), size) == 0;

@@ -9,7 +9,6 @@
 #include <map>
 #include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "lib/codec/compressed_file.h"
@@ -18,26 +17,15 @@
 
 namespace trainwright {
 
-/// The bytes of one tensor: in memory or a file that outlives the encoding, or owned.
-struct TensorBytes {
-  TensorContent view;
-  std::vector<uint8_t> owned;
-  static TensorBytes Own(std::vector<uint8_t> bytes) {
-    TensorBytes tensor;
-    tensor.owned = std::move(bytes);
-    tensor.view = ByteSpan(tensor.owned);
-    return tensor;
-  }
-};
-
 /// Where the encoder takes tensors from. Called by one thread at a time, not always the same.
 class TensorSource {
  public:
   virtual ~TensorSource() = default;
-  /// The bytes of head.source.entries[entry]; each once, in order.
+  /// The bytes of head.source.entries[entry]; each once, in order. A file that they lie in and do not own
+  /// outlives the encoding.
   virtual TensorBytes Take(size_t entry) = 0;
   /// A tensor of the same size to take the difference from; called after Take of the same entry.
-  virtual std::optional<std::vector<uint8_t>> TakeBase(size_t entry) {
+  virtual std::optional<TensorBytes> TakeBase(size_t entry) {
     static_cast<void>(entry);
     return {};
   }

@@ -18,9 +18,6 @@ namespace {
 constexpr std::string_view kPlainEnd = ".safetensors", kContainerEnd = ".twc.safetensors",
                            kStreamEnd = ".safetensors.twc";
 
-/// Tensors of a file that are larger are read piece by piece.
-constexpr uint64_t kMostHeldBytes = uint64_t{4} << 20;
-
 /// A safetensors file, or a pipe that is read from its beginning to its end.
 class FileTensors final : public TensorSource {
  public:
@@ -48,11 +45,10 @@ class FileTensors final : public TensorSource {
     const uint64_t size = tensor.end - tensor.begin, offset = position_;
     position_ += size;
     if (file_ == nullptr) {
+      TensorBytes bytes = TakeFromPipe(size);
       // What a pipe's header claims need not be there.
-      std::vector<uint8_t> bytes;
-      if (AppendFrom(&reader_, size, &bytes) < size)
-        throw CutShortAt(reader_.position(), reader_.name(), "safetensors file");
-      return TensorBytes::Own(std::move(bytes));
+      if (bytes.view.size() < size) throw CutShortAt(reader_.position(), reader_.name(), "safetensors file");
+      return bytes;
     }
     if (size <= kMostHeldBytes) {
       std::vector<uint8_t> held(size);
@@ -63,7 +59,7 @@ class FileTensors final : public TensorSource {
     bytes.view = TensorContent::InFile(file_.get(), offset, size);
     return bytes;
   }
-  std::optional<std::vector<uint8_t>> TakeBase(size_t entry) override {
+  std::optional<TensorBytes> TakeBase(size_t entry) override {
     if (base_ == nullptr) return {};
     return base_->Read(head_->source.entries[entry]);
   }
@@ -76,6 +72,14 @@ class FileTensors final : public TensorSource {
   }
 
  private:
+  /// The predictor, which goes in front of what it is fitted to, needs a tensor more than once.
+  TensorBytes TakeFromPipe(uint64_t size) {
+    if (size > kMostHeldBytes) return TensorBytes::Own(Spool(&reader_, size));
+    std::vector<uint8_t> bytes;
+    AppendFrom(&reader_, size, &bytes);
+    return TensorBytes::Own(std::move(bytes));
+  }
+
   std::string path_;
   std::optional<FileState> state_;
   std::unique_ptr<RandomReader> file_;  // of what has a lasting state

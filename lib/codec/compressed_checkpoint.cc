@@ -35,17 +35,53 @@ class PlainBase final : public BaseTensors {
       hash.Update(ByteSpan(piece).first(count));
     return hash.Digest();
   }
-  std::optional<std::vector<uint8_t>> Read(const SafetensorsEntry& entry) override {
+  std::optional<TensorBytes> Read(const SafetensorsEntry& entry) override {
     const SafetensorsEntry* found = header_.Find(entry.name);
     if (found == nullptr || found->dtype != entry.dtype ||
         found->end - found->begin != entry.end - entry.begin)
       return {};
-    return file_->ReadAt(header_.data_offset + found->begin, found->end - found->begin);
+    const uint64_t offset = header_.data_offset + found->begin, size = found->end - found->begin;
+    if (size <= kMostHeldBytes) return TensorBytes::Own(file_->ReadAt(offset, size));
+    TensorBytes bytes;
+    bytes.view = TensorContent::InFile(file_.get(), offset, size);
+    return bytes;
   }
 
  private:
   std::unique_ptr<RandomReader> file_;
   SafetensorsHeader header_;
+};
+
+/// A coded tensor as a file of its content: the blocks that are asked for are decoded, each time again.
+class DecodingReader final : public RandomReader {
+ public:
+  DecodingReader(StoredTensor tensor, std::string name)
+      : tensor_(std::move(tensor)), name_(std::move(name)) {}
+  uint64_t size_bytes() const override { return tensor_.decoder().size_bytes(); }
+  const std::string& name() const override { return name_; }
+
+ protected:
+  size_t ReadSome(uint64_t offset, std::span<uint8_t> out) const override {
+    const BlockDecoder& decoder = tensor_.decoder();
+    if (offset >= size_bytes()) return 0;
+    const uint64_t width = ElementBytes(decoder.type()), per_block = decoder.block_elements() * width;
+    const uint64_t block = offset / per_block, skip = offset % per_block;
+    const uint64_t size = decoder.ElementsOf(block) * width;
+    if (skip == 0 && out.size() >= size) {
+      tensor_.DecodeBlock(block, out.first(size));
+      return size;
+    }
+    static thread_local std::vector<uint8_t> decoded;
+    decoded.resize(size);
+    tensor_.DecodeBlock(block, decoded);
+    const size_t count = std::min<uint64_t>(out.size(), size - skip);
+    std::copy_n(decoded.begin() + static_cast<ptrdiff_t>(skip), count, out.begin());
+    return count;
+  }
+
+ private:
+  StoredTensor tensor_;
+  std::string name_;
 };
 
 class CompressedBase final : public BaseTensors {
@@ -59,17 +95,19 @@ class CompressedBase final : public BaseTensors {
   }
   const std::string& name() const override { return file_->name(); }
   Xxh128Digest Hash() override { return checkpoint_.tail().source_hash; }
-  std::optional<std::vector<uint8_t>> Read(const SafetensorsEntry& entry) override {
+  std::optional<TensorBytes> Read(const SafetensorsEntry& entry) override {
     const SafetensorsHeader& source = checkpoint_.head().source;
     const SafetensorsEntry* found = source.Find(entry.name);
     if (found == nullptr || found->dtype != entry.dtype ||
         found->end - found->begin != entry.end - entry.begin)
       return {};
+    StoredTensor tensor = checkpoint_.Open(static_cast<size_t>(found - source.entries.data()));
+    if (found->end - found->begin > kMostHeldBytes)
+      return TensorBytes::Own(std::make_unique<DecodingReader>(std::move(tensor), file_->name()));
     std::vector<uint8_t> bytes;
     bytes.reserve(found->end - found->begin);
-    checkpoint_.Open(static_cast<size_t>(found - source.entries.data()))
-        .Read(0, found->end - found->begin, [&](ByteSpan piece) { AppendBytes(&bytes, piece); });
-    return bytes;
+    tensor.Read(0, found->end - found->begin, [&](ByteSpan piece) { AppendBytes(&bytes, piece); });
+    return TensorBytes::Own(std::move(bytes));
   }
 
  private:
@@ -80,11 +118,11 @@ class CompressedBase final : public BaseTensors {
 }  // namespace
 
 StoredTensor::StoredTensor(const RandomReader& file, const CompressedHead& head, size_t entry_index,
-                           uint64_t offset, uint64_t coded_bytes, std::optional<std::vector<uint8_t>> base)
+                           uint64_t offset, uint64_t coded_bytes, std::optional<TensorBytes> base)
     : file_(file) {
   const SafetensorsEntry& entry = head.source.entries[entry_index];
   const std::string object = file.name() + ": tensor '" + entry.name + "'";
-  if (base) base_ = std::make_shared<const std::vector<uint8_t>>(std::move(*base));
+  if (base) base_ = std::make_shared<const TensorBytes>(std::move(*base));
   const auto too_small = [&] { return BadInputAt(offset, object, "it is smaller than what it must hold"); };
   if (coded_bytes < BlockDecoder::kHeadBytes) throw too_small();
   uint64_t index_offset = 0;
@@ -93,7 +131,7 @@ StoredTensor::StoredTensor(const RandomReader& file, const CompressedHead& head,
         BlockDecoder::PrologueBytes(file.ReadAt(offset, BlockDecoder::kHeadBytes), object);
     if (prologue_bytes > coded_bytes) throw too_small();
     decoder_ = std::make_unique<BlockDecoder>(file.ReadAt(offset, prologue_bytes), object,
-                                              base_ ? std::optional<ByteSpan>(*base_) : std::nullopt,
+                                              base_ ? std::optional(base_->view) : std::nullopt,
                                               head.Identity(entry.name));
     if (decoder_->size_bytes() != entry.end - entry.begin)
       throw Error(ErrorCode::kBadInput, object,
@@ -102,7 +140,7 @@ StoredTensor::StoredTensor(const RandomReader& file, const CompressedHead& head,
     offsets_.push_back(offset + prologue_bytes);
     index_offset = offset + coded_bytes - decoder_->IndexBytes();
   } catch (const Error& error) {
-    if (error.code() != ErrorCode::kBadInput) throw;
+    if (error.object() != object) throw;  // of a file
     throw BadInputAt(offset, object, error.problem(), error.hint());
   }
   for (const uint32_t size :
@@ -182,7 +220,7 @@ size_t CompressedCheckpoint::IndexOf(const std::string& name) const {
   return static_cast<size_t>(found - head_.source.entries.data());
 }
 
-StoredTensor CompressedCheckpoint::Open(size_t entry, std::optional<std::vector<uint8_t>> base) const {
+StoredTensor CompressedCheckpoint::Open(size_t entry, std::optional<TensorBytes> base) const {
   return StoredTensor(*file_, head_, entry, offsets_[entry], tail_.coded_bytes[entry], std::move(base));
 }
 

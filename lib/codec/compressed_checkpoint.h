@@ -11,6 +11,7 @@
 
 #include "lib/codec/checkpoint_decoder.h"
 #include "lib/codec/compressed_file.h"
+#include "lib/codec/tensor_content.h"
 #include "lib/codec/tensor_decoder.h"
 #include "lib/io/random_reader.h"
 
@@ -29,7 +30,7 @@ class StoredTensor {
   /// Reads prologue and index.
   /// \throws Error{kBadInput, kIo}
   StoredTensor(const RandomReader& file, const CompressedHead& head, size_t entry, uint64_t offset,
-               uint64_t coded_bytes, std::optional<std::vector<uint8_t>> base);
+               uint64_t coded_bytes, std::optional<TensorBytes> base);
 
   const BlockDecoder& decoder() const { return *decoder_; }
   /// \param out as many bytes as the block has
@@ -46,7 +47,7 @@ class StoredTensor {
   std::vector<uint8_t> ReadBlock(uint64_t block) const;
 
   const RandomReader& file_;
-  std::shared_ptr<const std::vector<uint8_t>> base_;
+  std::shared_ptr<const TensorBytes> base_;
   std::unique_ptr<BlockDecoder> decoder_;
   std::vector<uint64_t> offsets_;  // of the blocks, and of the index
 };
@@ -67,7 +68,7 @@ class CompressedCheckpoint {
   /// \throws Error{kUsage} when there is not one of this name
   size_t IndexOf(const std::string& name) const;
 
-  StoredTensor Open(size_t entry, std::optional<std::vector<uint8_t>> base = {}) const;
+  StoredTensor Open(size_t entry, std::optional<TensorBytes> base = {}) const;
   /// With the base that the tensor needs, if any.
   /// \param base may be null
   StoredTensor OpenWithBase(size_t entry, BaseTensors* base) const;

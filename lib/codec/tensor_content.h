@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "lib/base/bytes.h"
@@ -30,6 +31,24 @@ class TensorContent {
   const RandomReader* file_ = nullptr;
   uint64_t offset_ = 0, size_bytes_ = 0;
 };
+
+/// The bytes of one tensor, with what they lie in where nothing else keeps that.
+struct TensorBytes {
+  TensorContent view;
+  std::vector<uint8_t> owned;
+  std::unique_ptr<const RandomReader> file;
+
+  static TensorBytes Own(std::vector<uint8_t> bytes);
+  /// A whole file.
+  static TensorBytes Own(std::unique_ptr<const RandomReader> file);
+};
+
+/// Tensors that are larger are not held where they can be read piece by piece.
+inline constexpr uint64_t kMostHeldBytes = uint64_t{4} << 20;
+
+/// XXH3-64 of all of it.
+/// \throws what the file throws
+uint64_t HashOf(const TensorContent& content);
 
 /// Reads a content in small steps from its beginning towards its end, of a file in large pieces. For one
 /// thread.

@@ -37,7 +37,7 @@ Integer LoadAt(ByteSpan bytes, size_t offset) {
 /// What decoding a block needs beside it; one per thread.
 struct BlockScratch {
   std::array<codec::PlaneDecoder, kMaxPlanes> planes;
-  std::vector<uint8_t> difference;
+  std::vector<uint8_t> base, difference;
   std::vector<uint8_t> block;
 };
 BlockScratch& ThreadScratch() {
@@ -56,7 +56,7 @@ struct BlockDecoder::State {
   uint64_t elements = 0;
   uint64_t prologue_bytes = 0, prologue_hash = 0;
   std::optional<codec::RankOnePredictor> predictor;
-  std::optional<ByteSpan> base;
+  std::optional<TensorContent> base;
 
   Error Refuse(uint64_t block, uint64_t offset, const std::string& why) const {
     return BadInputAt(offset, object, "block " + std::to_string(block) + " is corrupt: " + why);
@@ -73,7 +73,7 @@ uint64_t BlockDecoder::PrologueBytes(ByteSpan head, const std::string& object) {
   return kPrologueHeadBytes + uint64_t{LoadAt<uint32_t>(head, 24)} + kHashBytes;
 }
 
-BlockDecoder::BlockDecoder(ByteSpan prologue, std::string object, std::optional<ByteSpan> base,
+BlockDecoder::BlockDecoder(ByteSpan prologue, std::string object, std::optional<TensorContent> base,
                            uint64_t identity)
     : state_(std::make_unique<State>()) {
   State& s = *state_;
@@ -105,7 +105,7 @@ BlockDecoder::BlockDecoder(ByteSpan prologue, std::string object, std::optional<
     throw BadInputAt(24, s.object, "the prologue is corrupt: it has side information without a predictor");
   }
   if (s.transform == TensorTransform::kBase) {
-    if (base && (base->size() != size_bytes() || s.kernels->hash(base->data(), base->size(), 0) != base_hash))
+    if (base && (base->size() != size_bytes() || HashOf(*base) != base_hash))
       throw BadInputAt(16, s.object, "it was coded against another base", kBaseHint);
     s.base = base;
   } else if (base_hash != 0) {
@@ -194,11 +194,22 @@ BlockPlanes BlockDecoder::CheckBlock(ByteSpan coded, uint64_t block, uint64_t of
 void BlockDecoder::DecodeBlock(ByteSpan coded, uint64_t block, uint64_t offset,
                                std::span<uint8_t> out) const {
   const State& s = *state_;
+  ByteSpan base;
+  // Before the block itself: the base may be decoded by this thread, too, with the same scratch.
+  if (s.base)
+    base = s.base->Read((block << s.block_log2) * ElementBytes(s.type), out.size(), &ThreadScratch().base);
+  DecodeBlock(coded, block, offset, base, out);
+}
+
+void BlockDecoder::DecodeBlock(ByteSpan coded, uint64_t block, uint64_t offset, ByteSpan base,
+                               std::span<uint8_t> out) const {
+  const State& s = *state_;
   const codec::Kernels& kernels = *s.kernels;
   const BlockPlanes planes = CheckBlock(coded, block, offset);
   const size_t n = ElementsOf(block), width = planes.planes;
   TRAINWRIGHT_CHECK(out.size() == n * width);
-  if (s.transform == TensorTransform::kBase && !s.base)
+  const bool differs = s.transform == TensorTransform::kBase;
+  if (differs && base.size() != out.size())
     throw BadInputAt(offset, s.object, "it was coded against a base", kBaseHint);
   BlockScratch& scratch = ThreadScratch();
   size_t at = codec::kBlockHeadBytes + width * codec::kPlaneHeadBytes;
@@ -208,7 +219,6 @@ void BlockDecoder::DecodeBlock(ByteSpan coded, uint64_t block, uint64_t offset,
     at += planes.size_bytes[p];
   }
   const uint64_t first = block << s.block_log2;
-  const bool differs = s.transform == TensorTransform::kBase;
   const ElementType stored = differs ? IntegerOf(s.type) : s.type;
   if (differs) scratch.difference.resize(codec::kRunUnit * width);
   for (size_t done = 0; done < n;) {
@@ -226,7 +236,7 @@ void BlockDecoder::DecodeBlock(ByteSpan coded, uint64_t block, uint64_t offset,
     uint8_t* elements = out.data() + done * width;
     if (differs) {
       kernels.merge(stored, pieces.data(), step, scratch.difference.data());
-      kernels.add(width, scratch.difference.data(), s.base->data() + (first + done) * width, step, elements);
+      kernels.add(width, scratch.difference.data(), base.data() + done * width, step, elements);
     } else {
       kernels.merge(stored, pieces.data(), step, elements);
     }
@@ -265,7 +275,8 @@ ByteSpan PrologueOf(ByteSpan coded, const std::string& object) {
 
 }  // namespace
 
-CodedTensor::CodedTensor(ByteSpan coded, std::string object, std::optional<ByteSpan> base, uint64_t identity)
+CodedTensor::CodedTensor(ByteSpan coded, std::string object, std::optional<TensorContent> base,
+                         uint64_t identity)
     : coded_(coded), decoder_(PrologueOf(coded, object), object, base, identity) {
   const uint64_t begin = decoder_.prologue_bytes();
   if (coded.size() - begin < decoder_.IndexBytes()) throw CutShortAt(coded.size(), object, kCutShort);

@@ -14,6 +14,7 @@
 
 #include "lib/base/bytes.h"
 #include "lib/codec/element_type.h"
+#include "lib/codec/tensor_content.h"
 
 namespace trainwright {
 
@@ -49,8 +50,9 @@ class BlockDecoder {
   /// \param base the tensor that the difference was taken from, where transform() is kBase; must outlive
   ///     this. Without it blocks can be checked as they are stored, not decoded.
   /// \param identity that of the encoder
-  /// \throws Error{kBadInput}; with the hint "--base" when there must be another base
-  BlockDecoder(ByteSpan prologue, std::string object, std::optional<ByteSpan> base = {},
+  /// \throws Error{kBadInput}; with the hint "--base" when there must be another base; what reading the base
+  ///     throws
+  BlockDecoder(ByteSpan prologue, std::string object, std::optional<TensorContent> base = {},
                uint64_t identity = 0);
   ~BlockDecoder();
   BlockDecoder(BlockDecoder&&) noexcept;
@@ -74,8 +76,11 @@ class BlockDecoder {
   /// Decodes one block.
   /// \param coded exactly the block
   /// \param out ElementsOf(block) elements
-  /// \throws Error{kBadInput}; `out` then holds anything
+  /// \throws Error{kBadInput}; what reading the base throws. `out` then holds anything
   void DecodeBlock(ByteSpan coded, uint64_t block, uint64_t offset, std::span<uint8_t> out) const;
+  /// Likewise, where the block's part of the base is at hand; the decoder needs no base then.
+  void DecodeBlock(ByteSpan coded, uint64_t block, uint64_t offset, ByteSpan base,
+                   std::span<uint8_t> out) const;
   /// Checks the hash of the block as it is stored, without decoding it.
   /// \returns its planes
   /// \throws Error{kBadInput}
@@ -99,7 +104,8 @@ class CodedTensor {
   /// Reads prologue and index, not the blocks.
   /// \param coded must outlive this
   /// \throws Error{kBadInput}
-  CodedTensor(ByteSpan coded, std::string object, std::optional<ByteSpan> base = {}, uint64_t identity = 0);
+  CodedTensor(ByteSpan coded, std::string object, std::optional<TensorContent> base = {},
+              uint64_t identity = 0);
 
   const BlockDecoder& decoder() const { return decoder_; }
   /// One block as it is stored, and where.

@@ -46,7 +46,7 @@ bool BasePays(const Kernels& kernels, const TensorView& tensor) {
   constexpr size_t kPieces = 16, kPieceElements = 4096;
   const size_t width = ElementBytes(tensor.type), elements = tensor.bytes.size() / width;
   if (elements == 0) return false;
-  std::vector<uint8_t> difference(kPieceElements * width), scratch;
+  std::vector<uint8_t> difference(kPieceElements * width), scratch, base_scratch;
   std::vector<uint8_t> plane_bytes(kPieceElements * width);
   std::array<uint8_t*, kMaxPlanes> planes;
   for (size_t p = 0; p < width; ++p) planes[p] = plane_bytes.data() + p * kPieceElements;
@@ -63,7 +63,8 @@ bool BasePays(const Kernels& kernels, const TensorView& tensor) {
     const size_t at = pieces == 1 ? 0 : piece * (elements - n) / (pieces - 1) * width;
     const ByteSpan content = tensor.bytes.Read(at, n * width, &scratch);
     plain += bits(tensor.type, content.data(), n);
-    kernels.subtract(width, content.data(), tensor.base->data() + at, n, difference.data());
+    const ByteSpan base = tensor.base->Read(at, n * width, &base_scratch);
+    kernels.subtract(width, content.data(), base.data(), n, difference.data());
     differing += bits(IntegerOf(tensor.type), difference.data(), n);
   }
   return differing < plain - plain / 100;
@@ -71,7 +72,7 @@ bool BasePays(const Kernels& kernels, const TensorView& tensor) {
 
 /// What encoding a block needs beside the block; one per thread.
 struct BlockScratch {
-  std::vector<uint8_t> content, difference, planes;
+  std::vector<uint8_t> content, base, difference, planes;
   PlaneEncoder encoder;
 };
 BlockScratch& ThreadScratch() {
@@ -108,7 +109,7 @@ TensorEncoder::TensorEncoder(TensorView tensor, CodecLevel level, int block_log2
   uint64_t base_hash = 0;
   if (s.tensor.base && codec::BasePays(*s.kernels, s.tensor)) {
     s.transform = TensorTransform::kBase;
-    base_hash = s.kernels->hash(s.tensor.base->data(), s.tensor.base->size(), 0);
+    base_hash = HashOf(*s.tensor.base);
   } else if (level != CodecLevel::kFast) {
     s.predictor = codec::RankOnePredictor::Fit(*s.kernels, s.tensor, level == CodecLevel::kMax, threads);
     if (s.predictor) {
@@ -143,12 +144,27 @@ size_t TensorEncoder::max_block_bytes() const {
   return codec::MaxBlockBytes(state_->tensor.type, uint64_t{1} << state_->block_log2);
 }
 
+uint64_t TensorEncoder::ElementsOf(uint64_t block) const {
+  TRAINWRIGHT_CHECK(block < blocks());
+  return std::min(uint64_t{1} << state_->block_log2, state_->elements() - (block << state_->block_log2));
+}
+
+ByteSpan TensorEncoder::ReadBase(uint64_t block, std::vector<uint8_t>* scratch) const {
+  const State& s = *state_;
+  if (s.transform != TensorTransform::kBase) return {};
+  const size_t width = ElementBytes(s.tensor.type);
+  return s.tensor.base->Read((block << s.block_log2) * width, ElementsOf(block) * width, scratch);
+}
+
 size_t TensorEncoder::EncodeBlock(uint64_t block, std::span<uint8_t> out) const {
+  return EncodeBlock(block, ReadBase(block, &codec::ThreadScratch().base), out);
+}
+
+size_t TensorEncoder::EncodeBlock(uint64_t block, ByteSpan base, std::span<uint8_t> out) const {
   const State& s = *state_;
   const codec::Kernels& kernels = *s.kernels;
-  TRAINWRIGHT_CHECK(block < blocks());
   const uint64_t first = block << s.block_log2;
-  const size_t n = std::min<uint64_t>(uint64_t{1} << s.block_log2, s.elements() - first);
+  const size_t n = ElementsOf(block);
   const size_t width = ElementBytes(s.tensor.type);
   TRAINWRIGHT_CHECK(out.size() >= codec::MaxBlockBytes(s.tensor.type, n));
   BlockScratch& scratch = codec::ThreadScratch();
@@ -157,9 +173,9 @@ size_t TensorEncoder::EncodeBlock(uint64_t block, std::span<uint8_t> out) const 
   std::array<uint8_t*, kMaxPlanes> planes;
   for (size_t p = 0; p < width; ++p) planes[p] = scratch.planes.data() + p * n;
   if (s.transform == TensorTransform::kBase) {
+    TRAINWRIGHT_CHECK(base.size() == n * width);
     scratch.difference.resize(n * width);
-    kernels.subtract(width, content.data(), s.tensor.base->data() + first * width, n,
-                     scratch.difference.data());
+    kernels.subtract(width, content.data(), base.data(), n, scratch.difference.data());
     kernels.split(codec::IntegerOf(s.tensor.type), scratch.difference.data(), n, planes.data());
   } else {
     kernels.split(s.tensor.type, content.data(), n, planes.data());

@@ -39,7 +39,7 @@ struct TensorView {
   /// empty.
   std::vector<MatrixPart> matrices = {};
   /// A tensor of the same size of which the decoder will have a copy; the difference is coded where smaller.
-  std::optional<ByteSpan> base = {};
+  std::optional<TensorContent> base = {};
   /// Tells tensors apart whose prologues are the same: the decoder must be given the same number.
   uint64_t identity = 0;
 };
@@ -66,13 +66,21 @@ class TensorEncoder {
   size_t max_block_bytes() const;
   /// Writes one block. Thread-safe.
   /// \returns its size in bytes
-  /// \throws what reading the content throws
+  /// \throws what reading the content, or the base, throws
   size_t EncodeBlock(uint64_t block, std::span<uint8_t> out) const;
+  /// Likewise, where the block's part of the base is at hand.
+  size_t EncodeBlock(uint64_t block, ByteSpan base, std::span<uint8_t> out) const;
+  /// That part; nothing where the tensor is not coded against its base. Thread-safe.
+  /// \returns what is valid until `scratch` changes
+  /// \throws what reading the base throws
+  ByteSpan ReadBase(uint64_t block, std::vector<uint8_t>* scratch) const;
   /// What a coded tensor ends with.
   /// \param block_bytes the sizes that EncodeBlock returned, in order
   std::vector<uint8_t> Index(std::span<const uint32_t> block_bytes) const;
 
  private:
+  uint64_t ElementsOf(uint64_t block) const;
+
   struct State;
   std::unique_ptr<State> state_;
 };

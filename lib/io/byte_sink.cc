@@ -7,18 +7,16 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
-#include <cstdlib>
 #include <filesystem>
 #include <utility>
 
 #include "lib/base/error.h"
+#include "lib/base/signals.h"
 #include "lib/io/descriptor.h"
 #include "lib/io/output_link.h"
 
 namespace trainwright {
 namespace {
-
-constexpr char kTemporaryFile[] = "a temporary file";
 
 /// rename, but not onto a file that is there.
 /// \returns 0, or -1 with errno
@@ -158,42 +156,26 @@ void MemorySink::Overwrite(uint64_t offset, ByteSpan bytes) {
   std::copy(bytes.begin(), bytes.end(), bytes_.begin() + static_cast<ptrdiff_t>(offset));
 }
 
-int OpenNamelessFile() {
-  const char* folder = std::getenv("TMPDIR");
-  std::string path =
-      std::string(folder != nullptr && *folder != '\0' ? folder : "/tmp") + "/trainwright-XXXXXX";
-  const int fd = mkostemp(path.data(), O_CLOEXEC);
-  if (fd < 0)
-    throw SystemError(FolderOf(path), "create a temporary file", errno, "TMPDIR names another folder");
-  unlink(path.c_str());
-  return fd;
-}
-
 SpooledSink::SpooledSink(std::unique_ptr<ByteSink> target)
-    : target_(std::move(target)), fd_(OpenNamelessFile()) {}
-
-SpooledSink::~SpooledSink() {
-  close(fd_);
-}
+    : target_(std::move(target)), file_(OpenTemporaryFile()) {}
 
 void SpooledSink::Write(ByteSpan bytes) {
-  WriteAll(fd_, kTemporaryFile, bytes, OnStop::kThrow);
+  ThrowIfStopped();
+  file_->Append(bytes);
 }
 
 void SpooledSink::Overwrite(uint64_t offset, ByteSpan bytes) {
-  OverwriteAll(fd_, kTemporaryFile, offset, bytes);
+  TRAINWRIGHT_CHECK(offset + bytes.size() <= file_->size_bytes());
+  file_->WriteAt(offset, bytes);
 }
 
 void SpooledSink::Commit() {
   std::vector<uint8_t> piece(1 << 20);
-  uint64_t offset = 0;
-  while (true) {
-    const ssize_t count = pread(fd_, piece.data(), piece.size(), static_cast<off_t>(offset));
-    if (count < 0 && errno == EINTR) continue;
-    if (count < 0) throw SystemError(kTemporaryFile, "read", errno);
-    if (count == 0) break;
-    target_->Write(ByteSpan(piece).first(static_cast<size_t>(count)));
-    offset += static_cast<uint64_t>(count);
+  for (uint64_t offset = 0; offset < file_->size_bytes();) {
+    const size_t size = std::min<uint64_t>(piece.size(), file_->size_bytes() - offset);
+    file_->ReadAt(offset, piece.data(), size);
+    target_->Write(ByteSpan(piece).first(size));
+    offset += size;
   }
   target_->Commit();
 }

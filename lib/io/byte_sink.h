@@ -13,6 +13,7 @@
 #include "lib/base/bytes.h"
 #include "lib/base/error.h"
 #include "lib/io/temporary_file.h"
+#include "lib/io/unnamed_file.h"
 
 namespace trainwright {
 
@@ -83,12 +84,11 @@ class MemorySink final : public OverwritableSink {
   bool committed_ = false;
 };
 
-/// Keeps what is written in a nameless file in TMPDIR (else /tmp) and passes it on at the commit.
+/// Keeps what is written in a temporary file (OpenTemporaryFile) and passes it on at the commit.
 class SpooledSink final : public OverwritableSink {
  public:
   /// \throws Error{kIo}
   explicit SpooledSink(std::unique_ptr<ByteSink> target);
-  ~SpooledSink() override;
   void Write(ByteSpan bytes) override;
   void Overwrite(uint64_t offset, ByteSpan bytes) override;
   void Commit() override;
@@ -96,7 +96,7 @@ class SpooledSink final : public OverwritableSink {
 
  private:
   std::unique_ptr<ByteSink> target_;
-  int fd_;
+  std::unique_ptr<UnnamedFile> file_;
 };
 
 /// IsStandardOutput is it; a device, pipe or socket is written in place; anything else is an AtomicFileSink
@@ -131,10 +131,6 @@ void AppendDurably(const std::string& path, const std::string& text);
 
 /// Whether an output of this name is a folder: it ends in '/', or is one. "-" is none.
 bool IsFolderPath(const std::string& path);
-
-/// A nameless file for reading and writing in TMPDIR, else /tmp; gone when closed.
-/// \throws Error{kIo}
-int OpenNamelessFile();
 
 /// fsync of a folder, so that renames in it survive a crash.
 /// \throws Error{kIo}

@@ -11,8 +11,8 @@
 
 #include "lib/base/error.h"
 #include "lib/base/signals.h"
-#include "lib/io/byte_sink.h"
 #include "lib/io/file_state.h"
+#include "lib/io/unnamed_file.h"
 
 namespace trainwright {
 namespace {
@@ -49,6 +49,26 @@ class FileReader final : public RandomReader {
   int fd_;
   std::string name_;
   std::optional<FileWatch> watch_;
+};
+
+class SpooledReader final : public RandomReader {
+ public:
+  SpooledReader(std::unique_ptr<UnnamedFile> file, std::string name)
+      : file_(std::move(file)), name_(std::move(name)) {}
+  uint64_t size_bytes() const override { return file_->size_bytes(); }
+  const std::string& name() const override { return name_; }
+
+ protected:
+  size_t ReadSome(uint64_t offset, std::span<uint8_t> out) const override {
+    ThrowIfStopped();
+    const size_t count = std::min<uint64_t>(out.size(), size_bytes() - std::min(offset, size_bytes()));
+    file_->ReadAt(offset, out.data(), count);
+    return count;
+  }
+
+ private:
+  std::unique_ptr<UnnamedFile> file_;
+  std::string name_;
 };
 
 class MemoryReader final : public RandomReader {
@@ -121,19 +141,21 @@ std::unique_ptr<RandomReader> OpenRandomReader(const std::string& path) {
   return reader;
 }
 
-std::unique_ptr<RandomReader> SpoolStandardInput() {
-  const std::unique_ptr<ByteSource> source = OpenSource("-");
-  const int fd = OpenNamelessFile();
-  auto reader = std::make_unique<FileReader>(fd, source->name());
-  std::vector<uint8_t> piece(1 << 20);
-  while (const size_t count = source->Read(piece.data(), piece.size())) {
-    for (size_t done = 0; done < count;) {
-      const ssize_t written = write(fd, piece.data() + done, count - done);
-      if (written < 0 && errno != EINTR) throw SystemError("a temporary file", "write", errno);
-      done += static_cast<size_t>(std::max<ssize_t>(written, 0));
-    }
+std::unique_ptr<RandomReader> Spool(BufferedReader* reader, uint64_t size) {
+  std::unique_ptr<UnnamedFile> file = OpenTemporaryFile();
+  std::vector<uint8_t> piece(std::min<uint64_t>(size, 1 << 20));
+  while (file->size_bytes() < size) {
+    const uint64_t left = size - file->size_bytes();
+    const size_t count = reader->ReadSome(piece.data(), std::min<uint64_t>(left, piece.size()));
+    if (count == 0) break;
+    file->Append(ByteSpan(piece).first(count));
   }
-  return reader;
+  return std::make_unique<SpooledReader>(std::move(file), reader->name());
+}
+
+std::unique_ptr<RandomReader> SpoolStandardInput() {
+  BufferedReader reader(OpenSource("-"));
+  return Spool(&reader, UINT64_MAX);
 }
 
 std::unique_ptr<ByteSource> SourceOf(const RandomReader* reader) {

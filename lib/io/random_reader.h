@@ -40,7 +40,11 @@ class RandomReader {
 
 /// \throws Error{kIo}; also when the path is no regular file
 std::unique_ptr<RandomReader> OpenRandomReader(const std::string& path);
-/// Copies standard input to a nameless file and reads that.
+/// Takes the next `size` bytes, or what is left where that is less, to a temporary file (OpenTemporaryFile)
+/// and reads that.
+/// \throws Error{kIo}; what `reader` throws
+std::unique_ptr<RandomReader> Spool(BufferedReader* reader, uint64_t size);
+/// All of standard input, likewise.
 /// \throws Error{kIo, kInterrupted, kTerminated}
 std::unique_ptr<RandomReader> SpoolStandardInput();
 /// A reader's bytes from the beginning on.

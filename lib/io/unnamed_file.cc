@@ -20,7 +20,7 @@ UnnamedFile::UnnamedFile(std::string folder, std::string hint)
     fd_ = mkostemp(name.data(), O_CLOEXEC);
     if (fd_ >= 0) unlink(name.c_str());
   }
-  if (fd_ < 0) throw SystemError(folder_, "create a temporary file", errno, hint_);
+  if (fd_ < 0) throw Failure("create a temporary file");
 }
 
 UnnamedFile::~UnnamedFile() {
@@ -35,10 +35,10 @@ void UnnamedFile::Reserve(uint64_t size_bytes) {
   while (fallocate(fd_, 0, 0, static_cast<off_t>(size_bytes)) != 0) {
     if (errno == EINTR) continue;
     if (errno != EOPNOTSUPP && errno != EINVAL) {
-      throw SystemError(folder_, "room for the temporary file", errno, hint_);
+      throw Failure("room for the temporary file");
     }
     if (ftruncate(fd_, static_cast<off_t>(size_bytes)) != 0) {
-      throw SystemError(folder_, "growth of the temporary file", errno, hint_);
+      throw Failure("growth of the temporary file");
     }
     break;
   }
@@ -50,7 +50,7 @@ void UnnamedFile::WriteAt(uint64_t offset, ByteSpan bytes) {
   while (!bytes.empty()) {
     const ssize_t count = pwrite(fd_, bytes.data(), bytes.size(), static_cast<off_t>(offset));
     if (count < 0 && errno == EINTR) continue;
-    if (count < 0) throw SystemError(folder_, "write of the temporary file", errno, hint_);
+    if (count < 0) throw Failure("write of the temporary file");
     bytes = bytes.subspan(static_cast<size_t>(count));
     offset += static_cast<uint64_t>(count);
     size_bytes_ = std::max(size_bytes_, offset);
@@ -71,6 +71,19 @@ void UnnamedFile::ReadAt(uint64_t offset, uint8_t* to, size_t size) const {
 
 std::string UnnamedFile::path() const {
   return "/proc/self/fd/" + std::to_string(fd_);
+}
+
+Error UnnamedFile::Failure(const char* action) const {
+  const bool is_full = errno == ENOSPC || errno == EDQUOT || errno == EROFS;
+  const Error error = SystemError(folder_, action, errno, hint_);
+  // The usual hint for a full disk knows nothing of the choice of another folder.
+  return is_full ? Error(error.code(), error.object(), error.problem(), "", hint_) : error;
+}
+
+std::unique_ptr<UnnamedFile> OpenTemporaryFile() {
+  const char* folder = std::getenv("TMPDIR");
+  return std::make_unique<UnnamedFile>(folder != nullptr && *folder != '\0' ? folder : "/tmp",
+                                       "TMPDIR names another folder");
 }
 
 }  // namespace trainwright

@@ -3,17 +3,19 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
 
 #include "lib/base/bytes.h"
+#include "lib/base/error.h"
 
 namespace trainwright {
 
-/// Not thread-safe.
+/// Reading is thread-safe while nobody writes.
 class UnnamedFile {
  public:
   /// \param folder where it lies
-  /// \param hint of its errors: what to do where the folder has no room
+  /// \param hint of its errors, also where the folder has no room: what to do about the folder
   /// \throws Error{kIo}
   UnnamedFile(std::string folder, std::string hint);
   ~UnnamedFile();
@@ -39,9 +41,16 @@ class UnnamedFile {
   std::string path() const;
 
  private:
+  /// By errno, of a call that makes the file larger.
+  Error Failure(const char* action) const;
+
   std::string folder_, hint_;
   int fd_ = -1;
   uint64_t size_bytes_ = 0;
 };
+
+/// A file in TMPDIR, else /tmp.
+/// \throws Error{kIo}
+std::unique_ptr<UnnamedFile> OpenTemporaryFile();
 
 }  // namespace trainwright

@@ -43,3 +43,34 @@ PYTHON
   pretokenize -q --records contrastive pairs.jsonl | pack -q --chunk 512 -o pairs/
   pretokenize -q --records sft --template grit talks.jsonl | pack -q --chunk 512 -o talks/
 }
+
+# large_tensor FILE SEED: a safetensors file of one bf16 tensor of half a GiB, with holes. All the rows that a predictor is tried on have
+# weights, whose columns differ in scale, and between them are zeros.
+large_tensor() {
+  python3 - "$@" << 'PYTHON'
+import json, struct, sys
+
+rows, columns, size, seed = 2048, 131072, 1 << 29, int(sys.argv[2])
+header = json.dumps({"w": {"dtype": "BF16", "shape": [rows, columns], "data_offsets": [0, size]}}).encode()
+with open(sys.argv[1], "wb") as file:
+    file.write(struct.pack("<Q", len(header)) + header)
+    begin = file.tell()
+    exponents = [100 + i * i % 23 for i in range(columns)]
+    for row in range(0, rows, 64):
+        file.seek(begin + row * columns * 2)
+        mantissas = range(97 * row + seed, 97 * row + seed + columns)
+        file.write(struct.pack(f"<{columns}H", *(e << 7 | 37 * m & 127 for e, m in zip(exponents, mantissas))))
+    file.truncate(begin + size)
+PYTHON
+}
+
+# within_256_mib TOOL ARGUMENT...: runs it, and fails where it took as much memory; under a sanitizer, which holds freed memory back,
+# twice as much.
+within_256_mib() {
+  local limit=256
+  if ldd "$(command -v "$1")" | grep -q "lib.san"; then limit=512; fi
+  python3 -c 'import resource, subprocess, sys
+subprocess.run(sys.argv[2:], check=True)
+took = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss >> 10
+if took >= int(sys.argv[1]): sys.exit(f"{sys.argv[2:]}: {took} MiB")' "$limit" "$@"
+}

@@ -18,7 +18,7 @@ class MemoryTensors final : public TensorSource {
     bytes.view = file_.subspan(head_.source.data_offset + tensor.begin, tensor.end - tensor.begin);
     return bytes;
   }
-  std::optional<std::vector<uint8_t>> TakeBase(size_t entry) override {
+  std::optional<TensorBytes> TakeBase(size_t entry) override {
     if (base_ == nullptr) return {};
     return base_->Read(head_.source.entries[entry]);
   }
@@ -103,11 +103,12 @@ Xxh128Digest MemoryBase::Hash() {
   return hash.Digest();
 }
 
-std::optional<Bytes> MemoryBase::Read(const SafetensorsEntry& entry) {
+std::optional<TensorBytes> MemoryBase::Read(const SafetensorsEntry& entry) {
   const SafetensorsEntry* found = header_.Find(entry.name);
   if (found == nullptr || found->end - found->begin != entry.end - entry.begin) return {};
   const auto begin = file_.begin() + static_cast<ptrdiff_t>(header_.data_offset);
-  return Bytes(begin + static_cast<ptrdiff_t>(found->begin), begin + static_cast<ptrdiff_t>(found->end));
+  return TensorBytes::Own(
+      Bytes(begin + static_cast<ptrdiff_t>(found->begin), begin + static_cast<ptrdiff_t>(found->end)));
 }
 
 Bytes Compress(ByteSpan file, const CompressSettings& settings) {

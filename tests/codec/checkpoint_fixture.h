@@ -30,7 +30,7 @@ class MemoryBase final : public BaseTensors {
   explicit MemoryBase(Bytes file);
   const std::string& name() const override { return name_; }
   Xxh128Digest Hash() override;
-  std::optional<Bytes> Read(const SafetensorsEntry& entry) override;
+  std::optional<TensorBytes> Read(const SafetensorsEntry& entry) override;
 
  private:
   std::string name_ = "base";

@@ -9,7 +9,9 @@
 #include <string>
 #include <vector>
 
+#include "lib/base/checksum.h"
 #include "lib/codec/checkpoint_encoder.h"
+#include "lib/codec/tensor_decoder.h"
 #include "lib/codec/tensor_encoder.h"
 #include "lib/formats/safetensors.h"
 #include "lib/io/byte_sink.h"
@@ -83,6 +85,31 @@ TEST(TensorContent, OfAFileIsEncodedLikeOneInMemory) {
     EXPECT_LT(differing.size(), plain.size() / 2) << "the base pays";
     EXPECT_EQ(EncodeTensor(in_file, level, 2, kBlockLog2), differing);
   }
+}
+
+TEST(TensorContent, ABaseInAFileCodesAndDecodesLikeOneInMemory) {
+  SCOPED_TRACE(test::TestSeed());
+  std::mt19937_64 random(test::TestSeed());
+  constexpr int kBlockLog2 = 12;
+  const std::vector<uint8_t> bytes =
+      test::MakeTensor(ElementType::kFloat16, test::Content::kScaled, 50'001, 700, &random);
+  std::vector<uint8_t> base = bytes;
+  for (size_t i = 0; i < base.size(); i += 4) base[i] ^= 1;
+  const std::vector<uint8_t> whole = FileOf(base);
+  const std::unique_ptr<RandomReader> file = MemoryRandomReader(whole);
+  const TensorContent in_file = TensorContent::InFile(file.get(), kOffset, base.size());
+  EXPECT_EQ(HashOf(in_file), Xxh3(base));
+  EXPECT_EQ(HashOf(base), Xxh3(base));
+  const TensorView in_memory{.type = ElementType::kFloat16, .bytes = bytes, .base = base};
+  TensorView against_file = in_memory;
+  against_file.base = in_file;
+  const std::vector<uint8_t> coded = EncodeTensor(against_file, CodecLevel::kDefault, 2, kBlockLog2);
+  EXPECT_EQ(coded, EncodeTensor(in_memory, CodecLevel::kDefault, 1, kBlockLog2));
+  const CodedTensor tensor(coded, "coded", in_file);
+  ASSERT_EQ(tensor.decoder().transform(), TensorTransform::kBase);
+  std::vector<uint8_t> decoded(bytes.size());
+  tensor.Decode(decoded, 2);
+  EXPECT_EQ(decoded, bytes);
 }
 
 /// Gives other bytes the second time.

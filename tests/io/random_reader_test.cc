@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "lib/io/byte_source.h"
 #include "tests/support/support.h"
 
 namespace trainwright {
@@ -54,6 +55,22 @@ TEST(RandomReaderTest, WhatIsNoRegularFileIsRefused) {
   EXPECT_EQ(CodeOf([] { OpenRandomReader("/dev/zero"); }), ErrorCode::kIo);
   EXPECT_EQ(CodeOf([] { OpenRandomReader("/"); }), ErrorCode::kIo);
   EXPECT_THAT(MessageOf([] { OpenRandomReader("/no/such/file"); }), testing::HasSubstr("/no/such/file"));
+}
+
+TEST(SpoolTest, TakesWhatIsAskedForAndNoMore) {
+  std::string text(3'000'000, 'x');
+  for (size_t i = 0; i < text.size(); ++i) text[i] = static_cast<char>(i * i >> 8);
+  BufferedReader source(MemorySource(AsBytes(text), "source"));
+  EXPECT_EQ(AsText(source.Peek(5)), text.substr(0, 5));
+  const auto first = Spool(&source, 2'500'000);
+  EXPECT_EQ(source.position(), 2'500'000u);
+  EXPECT_EQ(first->size_bytes(), 2'500'000u);
+  EXPECT_EQ(first->name(), "source");
+  EXPECT_EQ(AsText(first->ReadAt(1'000'001, 1'400'000)), text.substr(1'000'001, 1'400'000));
+  EXPECT_EQ(CodeOf([&] { first->ReadAt(2'499'999, 2); }), ErrorCode::kBadInput);
+  const auto rest = Spool(&source, UINT64_MAX);
+  EXPECT_EQ(AsText(rest->ReadAt(0, rest->size_bytes())), text.substr(2'500'000));
+  EXPECT_EQ(Spool(&source, 10)->size_bytes(), 0u);
 }
 
 }  // namespace

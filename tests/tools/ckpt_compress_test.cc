@@ -130,6 +130,40 @@ TEST_F(CkptCompressFaultTest, AFileThatIsWrittenToMeanwhileIsNoticed) {
   EXPECT_EQ(result.standard_output, "") << result.standard_error;
 }
 
+// Of both the tensors are too large to be held.
+TEST_F(CkptCompressFaultTest, ABaseThatIsWrittenToMeanwhileIsNoticed) {
+  WriteFile(folder_.path("base"), Checkpoint(2, 3'000'000, 5));
+  WriteFile(folder_.path("large.safetensors"), Checkpoint(2, 3'000'000, 5));
+  const ProcessResult result = Shell(R"sh(
+    ckpt-compress -q --base base large.safetensors -o small
+    for input in large.safetensors '-d small'; do
+      LD_PRELOAD=$PRELOAD SYSCALL_FAULT='write /.out 1 STOP' ckpt-compress --base base $input -o out 2> log & pid=$!
+      for _ in $(seq 1000); do grep -q '^State:.T' /proc/$pid/status && break; sleep 0.01; done
+      printf x | dd of=base bs=1 seek=11000000 conv=notrunc 2> /dev/null
+      kill -CONT $pid; wait $pid
+      case "$? $(cat log)" in 3*'base: changed while it was read'*) ;; *) echo "$input"; cat log ;; esac
+      [ ! -e out ] || echo "$input: there is an output"
+      cp large.safetensors base
+    done)sh");
+  EXPECT_EQ(result.standard_output, "") << result.standard_error;
+}
+
+TEST_F(CkptCompressFaultTest, AFullFolderForTemporaryFilesIsStatus4AndLeavesNothing) {
+  WriteFile(folder_.path("large.safetensors"), Checkpoint(1, 3'000'000, 5));
+  const ProcessResult result = Shell(R"sh(
+    export TMPDIR=$PWD/spool; mkdir spool
+    for command in '-o out -' '--to safetensors -o - -' '-d --tensor tensor0 --to raw -o - -'; do
+      LD_PRELOAD=$PRELOAD SYSCALL_FAULT='write spool 2 ENOSPC' ckpt-compress $command < large.safetensors 2> log > result
+      [ $? = 4 ] || echo "$command: status $?"
+      grep -q '/spool: write of the temporary file failed: No space left on device' log || cat log
+      grep -q 'hint: TMPDIR names another folder' log || cat log
+      [ ! -s result ] || echo "$command: there is an output"
+    done
+    ls -A spool | tr '\n' ' '; ls -A | tr '\n' ' ')sh");
+  EXPECT_EQ(result.standard_output, "large.safetensors log m.safetensors other.safetensors result spool ")
+      << result.standard_error;
+}
+
 TEST_F(CkptCompressFaultTest, NothingIsSalvagedFromAFileThatIsWrittenTo) {
   const ProcessResult result = Shell(R"sh(
     ckpt-compress -q other.safetensors -o sound && cp sound damaged
