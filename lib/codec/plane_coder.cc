@@ -25,15 +25,16 @@ struct Effort {
   uint32_t worth_thousandth;  ///< a plane is coded when that is thought to save so many thousandths of it
   int zstd_level;             ///< for planes that zstd is chosen for
   bool try_zstd;              ///< on every plane, not only where repetitions are seen
+  size_t pieces_to_doubt;     ///< of Repeats64, which have to have a quarter of what is enough
 };
 constexpr Effort EffortOf(CodecLevel level) {
   switch (level) {
     case CodecLevel::kFast:
-      return {16, 8, 20, 1, false};
+      return {16, 16, 20, 1, false, 1};
     case CodecLevel::kDefault:
-      return {8, 4, 10, 3, false};
+      return {8, 4, 10, 3, false, 2};
     default:
-      return {2, 1, 1, 19, true};
+      return {2, 1, 1, 19, true, 2};
   }
 }
 
@@ -72,16 +73,17 @@ void AddRepeats(ByteSpan piece, Repeats* repeats) {
   }
 }
 
-/// Whether `enough` of 64 strings of a few pieces occurred before in their piece: what zstd lives on. Half of
-/// the pieces will do where hardly any did.
-bool Repeats64(ByteSpan plane, size_t enough) {
+/// Whether `enough` of 64 strings of a few pieces occurred before in their piece: what zstd lives on. One or
+/// two of the pieces will do where hardly any did.
+bool Repeats64(ByteSpan plane, size_t enough, size_t pieces_to_doubt) {
   constexpr size_t kPiece = 4096, kPieces = 4;
   if (plane.size() < 64) return false;
   Repeats repeats;
+  size_t pieces = 0;
   for (const size_t piece : {0, 2, 1, 3}) {
     const size_t size = std::min(kPiece, plane.size());
     AddRepeats(plane.subspan(piece * (plane.size() - size) / (kPieces - 1), size), &repeats);
-    if (piece == 2 && 4 * 64 * repeats.seen < enough * repeats.looked) return false;
+    if (++pieces == pieces_to_doubt && 4 * 64 * repeats.seen < enough * repeats.looked) return false;
   }
   return 64 * repeats.seen / repeats.looked >= enough;
 }
@@ -199,7 +201,7 @@ EncodedPlane PlaneEncoder::Encode(const Kernels& kernels, ByteSpan plane, CodecL
     const size_t size = CompressZstdFrame(plane, 1).size();
     return size < to_beat + to_beat / 16 && size < plane.size() - plane.size() / 32;
   };
-  if (effort.try_zstd ? near_at_level_1() : Repeats64(plane, enough_repeats)) {
+  if (effort.try_zstd ? near_at_level_1() : Repeats64(plane, enough_repeats, effort.pieces_to_doubt)) {
     const std::vector<uint8_t> frame = CompressZstdFrame(plane, effort.zstd_level);
     if (frame.size() < to_beat) {
       std::memcpy(out, frame.data(), frame.size());

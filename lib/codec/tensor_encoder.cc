@@ -169,6 +169,8 @@ size_t TensorEncoder::EncodeBlock(uint64_t block, ByteSpan base, std::span<uint8
   TRAINWRIGHT_CHECK(out.size() >= codec::MaxBlockBytes(s.tensor.type, n));
   BlockScratch& scratch = codec::ThreadScratch();
   const ByteSpan content = s.tensor.bytes.Read(first * width, n * width, &scratch.content);
+  // First: reading memory ahead suits a hash, and what it read is near when it is split.
+  const uint64_t content_hash = kernels.hash(content.data(), content.size(), 0);
   if (scratch.planes.size() < n * width) scratch.planes.resize(n * width);
   std::array<uint8_t*, kMaxPlanes> planes;
   for (size_t p = 0; p < width; ++p) planes[p] = scratch.planes.data() + p * n;
@@ -193,7 +195,6 @@ size_t TensorEncoder::EncodeBlock(uint64_t block, ByteSpan base, std::span<uint8
   }
   const size_t size = static_cast<size_t>(next - out.data());
   const auto behind_head = static_cast<uint32_t>(size - codec::kBlockHeadBytes);
-  const uint64_t content_hash = kernels.hash(content.data(), content.size(), 0);
   std::memcpy(out.data() + 8, &behind_head, sizeof(behind_head));
   std::memcpy(out.data() + 12, &content_hash, sizeof(content_hash));
   const uint64_t hash = codec::BlockHash(kernels, ByteSpan(out).subspan(8, size - 8), s.prologue_hash, block);
