@@ -51,12 +51,12 @@ class Run:
         self.begin_s = self.end_s = None
         path = self.folder / "metrics.jsonl"
         try:
-            lines = path.read_text().splitlines()
+            lines = path.read_bytes().removesuffix(b"\n").split(b"\n")  # texts may hold what Unicode takes for an end of line
         except OSError as error:
             raise BadRun(f"{path}: {error.strerror}")
         for number, line in enumerate(lines, 1):
             try:
-                record = json.loads(line)
+                record = json.loads(line.decode())
                 self.take(record, record["type"])
             except (ValueError, KeyError, TypeError):
                 if number == len(lines):

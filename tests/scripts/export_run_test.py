@@ -103,6 +103,19 @@ class ExportRunTest(unittest.TestCase):
         self.assertFalse([entry for entry in log if entry[0] == "end"])
         self.assertEqual({entry[1] for entry in log if entry[0] == "metric"}, METRICS)
 
+    def test_a_text_holds_any_character_and_a_last_line_is_cut_anywhere(self):
+        odd = "a\u2028b\u0085c\x0b\u00e9"
+        records = [dict(RECORDS[0], plan={"template": odd}), *RECORDS[1:]]
+        (self.folder / "run").mkdir()
+        lines = [json.dumps(record, ensure_ascii=False).encode() + b"\n" for record in records]
+        begun = json.dumps({"type": "warning", "message": "\u00e9"}, ensure_ascii=False).encode()
+        for rest in (b"", begun[:begun.index(b"\xc3") + 1]):
+            (self.folder / "run" / "metrics.jsonl").write_bytes(b"".join(lines) + rest)
+            self.assertEqual(export_run.Run(self.folder / "run").parameters["plan.template"], odd)
+        (self.folder / "run" / "metrics.jsonl").write_bytes(lines[0] + b'{"type": "step\xff"}\n' + lines[1])
+        with self.assertRaisesRegex(export_run.BadRun, "line 2 is no record"):
+            export_run.Run(self.folder / "run")
+
     def test_wandb_gets_an_offline_run_with_one_row_a_step(self):
         log = []
         run = types.SimpleNamespace(log=lambda values, step: log.append((step, values)),
