@@ -63,14 +63,31 @@ hash_of() {
 shaping=("$model"/{config.json,chat_template.jinja,tokenizer_config.json,tokenizer.json,tokenizer.model,tokenizer.tiktoken})
 [[ -z $template ]] || shaping+=("$template" "$template"/{chat_template.jinja,tokenizer_config.json} "$(dirname "$template")/tokenizer_config.json")
 made_of="$(sha256sum < "$data") $(hash_of "${shaping[@]}") $seq${template:+ $template}"
-if [[ -e $out/made-of && $(< "$out/made-of") != "$made_of" ]]; then
+# Where nothing came of it, other data may take its place.
+if [[ (-e $out/data/MANIFEST.json || -e $out/run) && -e $out/made-of && $(< "$out/made-of") != "$made_of" ]]; then
   die "$out was made of other conversations, of another model or with another --seq or --template" "--out names another folder"
 fi
+
+# why_none SUMMARY: what became of the conversations, of which pretokenize kept none; nothing where it kept some.
+why_none() {
+  python3 -c '
+import json, sys
+told = json.load(open(sys.argv[1]))
+if told["documents"] == 0:
+    lost = {f"longer than --seq {sys.argv[2]} tokens": told["over_max_chars"] + told["over_max_record_tokens"],
+            "without an answer": told["skipped_by_reason"].pop("empty_response"),
+            "without the keys of a conversation": told["skipped_by_reason"].pop("missing_key"), **told["skipped_by_reason"]}
+    print(", ".join(f"{count} {what}" for what, count in lost.items() if count) or "it is empty")' "$1" "$seq"
+}
 
 heading "1/4 Conversations to shards"
 if [[ ! -e $out/data/MANIFEST.json ]]; then
   run pretokenize --records sft --tokenizer "$model" --max-record-tokens "$seq" --on-error skip ${template:+--template "$template"} \
-    "$data" -o "$out/data.tokens"
+    "$data" -o "$out/data.tokens" --summary "$out/data.json"
+  none=$(why_none "$out/data.json")
+  # With the status that tools give bad input.
+  [[ ! $none ]] || (die "$data has no conversation to train on: $none" \
+    "--seq N takes longer ones; a line has messages, prompt and response, question and answer, or instruction and output") || exit 3
   printf '%s\n' "$made_of" > "$out/made-of"
   run pack --chunk "$seq" "$out/data.tokens" -o "$out/data/"
 fi

@@ -22,6 +22,12 @@ while (($#)); do
   esac
   shift
 done
+[[ $tokens =~ ^[1-9][0-9]{0,17}$ ]] || die "--tokens: '$tokens' is no number of tokens"
+begun=$work/runs/quickstart/run.json
+if [[ -e $begun ]] && ! grep -q "\"length_rule\": \"tokens $tokens\"" "$begun"; then
+  die "$work/runs/quickstart is a run of another number of tokens than $tokens: $(grep -o '"length_rule": [^,]*' "$begun")" \
+    "give that number as --tokens, or another DIR"
+fi
 mkdir -p "$work"
 work=$(cd "$work" && pwd)
 root=$PWD

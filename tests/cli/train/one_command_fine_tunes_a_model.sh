@@ -26,6 +26,13 @@ test "$(grep -c '"type":"step"' tuned/run/metrics.jsonl)" = 2
 head -n 4 talks.jsonl > fewer.jsonl
 fails 1 'was made of other conversations' "$finetune" --out tuned model fewer.jsonl
 fails 1 'has no config.json' "$finetune" . talks.jsonl
+# Data that nothing came of says why, and gives way to other data.
+echo '{"text": "none"}' > keyless.jsonl
+fails 3 '1 without the keys of a conversation' "$finetune" --out corrected model keyless.jsonl
+fails 3 '9 longer than --seq 4 tokens' "$finetune" --out corrected --seq 4 model talks.jsonl
+"$finetune" --out corrected --epochs 1 --lora 2 model fewer.jsonl -- --threads 1 --batch 1 > told 2>&1
+grep -q 'the model is corrected/model' told
+fails 1 'was made of other conversations' "$finetune" --out corrected model talks.jsonl
 fails 1 'cannot be read' "$finetune" model none.jsonl
 fails 1 'takes a model and a file' "$finetune" model
 
