@@ -492,7 +492,7 @@ void RunRecorder::PrintReport(int exit_status, const SavedCheckpoint& saved) con
             FormatFixed(report_.cost().value_or(*cost), 2));
   }
   LogInfo("report " + run_->path() + "/report.html" + "; curves: tensorboard --logdir " +
-          run_->tensorboard_path());
+          ShellWord(run_->tensorboard_path()));
   LogInfo("checkpoint " + saved.path);
   LogInfo("weights sha256 " + saved.weights_sha256);
   if (complete()) {

@@ -216,13 +216,24 @@ class TrainJob {
     if (!folder_) return "";
     std::string found;
     const int64_t next = AsWriter([&]() -> int64_t {
-      if (OnlyTells(settings_) && !fs::exists(*folder_)) return 0;
+      if (!fs::exists(*folder_)) {
+        if (OnlyTells(settings_)) return 0;
+        // Before a folder of a mistyped name is made; a copy may be continued in a new one.
+        if (settings_.copy_to.empty()) RequireRunOrOptions();
+      }
       directory_ = std::make_unique<RunDirectory>(*folder_);
       found = OnlyTells(settings_) ? NewestGoodCheckpoint(directory_->path())
                                    : NewestCheckpointOrCopy(directory_.get(), settings_.copy_to);
       return RunDirectory::StepOfCheckpoint(found).value_or(-1) + 1;
     });
     return is_writer() || next == 0 ? found : RunDirectory::CheckpointPathIn(*folder_, next - 1);
+  }
+
+  /// \throws Error{kUsage} where the folder has no run, and the options do not say what one would be
+  void RequireRunOrOptions() const {
+    if (record_ || SaysWhatTheRunIs(context_.options)) return;
+    throw Error(ErrorCode::kUsage, *folder_, "holds no run to continue", "",
+                "leave out --resume to start one, or add the options of the run that is to begin there");
   }
 
   /// Of a run without a checkpoint of its own.
@@ -237,10 +248,7 @@ class TrainJob {
       }
       return;
     }
-    if (folder_ && !SaysWhatTheRunIs(context_.options)) {
-      throw Error(ErrorCode::kUsage, *folder_, "holds no run to continue", "",
-                  "leave out --resume to start one, or add the options of the run that is to begin there");
-    }
+    if (folder_) RequireRunOrOptions();
     if (!settings_.branch_from.empty()) {
       Branch({.parent = FindParentCheckpoint(ParseBranchReference(settings_.branch_from)), .plan = {}});
       return;

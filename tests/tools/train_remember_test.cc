@@ -160,6 +160,10 @@ TEST_F(TrainRememberTest, WhereThereIsNoRunNoneIsBegunWithoutAWordOfWhatItIs) {
   const ProcessResult result = Shell("mkdir run; train --resume --out run");
   EXPECT_EQ(result.exit_status, 2) << result.standard_error;
   EXPECT_THAT(result.standard_error, HasSubstr("holds no run to continue"));
+  const ProcessResult mistyped = Shell("train --resume --out rum");
+  EXPECT_EQ(mistyped.exit_status, 2) << mistyped.standard_error;
+  EXPECT_THAT(mistyped.standard_error, HasSubstr("holds no run to continue"));
+  EXPECT_FALSE(Exists("rum"));
   EXPECT_EQ(Shell("train -q --resume --out run --model tiny.json --steps 2").exit_status, 0);
 }
 
