@@ -5,6 +5,7 @@
 #include "lib/base/units.h"
 #include "lib/device/determinism.h"
 #include "lib/device/process_setup.h"
+#include "lib/formats/indented_json.h"
 #include "lib/io/byte_sink.h"
 #include "lib/machine/disk_ceiling.h"
 #include "lib/machine/host_info.h"
@@ -54,7 +55,7 @@ int Run(const GpuProbeOptions& options, ToolRun* run) {
   run->summary["gpu_state"] = encoded["gpu"]["state"];
   run->summary["recommendation"] = encoded["recommendation"]["options"];
   const std::string text = options.recommend ? FormatRecommendationYaml(report.recommendation)
-                           : options.json    ? encoded.dump(2) + "\n"
+                           : options.json    ? IndentedJsonOf(encoded)
                                              : FormatProbeReport(report);
   StdoutSink().Write(AsBytes(text));
   return 0;

@@ -12,6 +12,7 @@
 #include "lib/base/error.h"
 #include "lib/base/utc_time.h"
 #include "lib/base/version.h"
+#include "lib/formats/indented_json.h"
 #include "lib/formats/json_text.h"
 #include "lib/io/byte_sink.h"
 #include "lib/io/byte_source.h"
@@ -39,7 +40,7 @@ nlohmann::ordered_json DescribeFile(const std::string& path) {
 }
 
 void WriteMetadata(const std::string& folder, const nlohmann::ordered_json& metadata) {
-  WriteFileAtomically(folder + "/" + kCheckpointMetadataFile, AsBytes(metadata.dump(2) + "\n"));
+  WriteFileAtomically(folder + "/" + kCheckpointMetadataFile, AsBytes(IndentedJsonOf(metadata)));
 }
 
 std::string HostName() {

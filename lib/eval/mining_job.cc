@@ -88,7 +88,7 @@ class MiningRun {
 
   nlohmann::ordered_json Run(ProgressMode progress) {
     Facts facts = FactsOf(embedder_.checkpoint(), embedder_.precision());
-    facts["sha256 of the records"] = data_.dump();
+    facts["sha256 of the records"] = JsonTextOf(data_);
     RequireEqual(world_, facts);
     AsWriter(world_, [&] {  // before all that takes long
       sink_ = OpenSink(settings_.output, /*binary=*/false, /*allow_terminal=*/true);

@@ -22,6 +22,7 @@
 #include "lib/eval/identity.h"
 #include "lib/eval/rank_input.h"
 #include "lib/eval/retrieval_report.h"
+#include "lib/formats/json_text.h"
 #include "lib/io/byte_sink.h"
 #include "lib/retrieval/bm25.h"
 #include "lib/retrieval/compared_vectors.h"
@@ -87,7 +88,7 @@ class RetrievalMeasurement {
   nlohmann::ordered_json Run(ProgressMode progress) {
     if (embedder_) {
       Facts facts = FactsOf(embedder_->checkpoint(), embedder_->precision());
-      facts["the queries and their judgements"] = data_.dump();
+      facts["the queries and their judgements"] = JsonTextOf(data_);
       RequireEqual(world_, facts);
     }
     OpenRunFile();

@@ -9,6 +9,7 @@
 #include "lib/base/signals.h"
 #include "lib/base/units.h"
 #include "lib/base/utc_time.h"
+#include "lib/formats/json_text.h"
 #include "lib/machine/json_optional.h"
 #include "lib/report/table.h"
 
@@ -109,7 +110,7 @@ int RunWatch(const WatchOptions& options, GpuManagement* management, ByteSink* o
     const HostLoad host = sampler.Sample(MonotonicSeconds());
     const std::vector<GpuInfo> gpus = management != nullptr ? management->Gpus() : std::vector<GpuInfo>{};
     const std::string time = Rfc3339Now();
-    const std::string text = options.json ? EncodeWatchSample(time, host, gpus).dump() + "\n"
+    const std::string text = options.json ? JsonLineOf(EncodeWatchSample(time, host, gpus))
                                           : (options.in_place ? kClearTerminal
                                              : sample > 0     ? "\n"
                                                               : "") +

@@ -5,6 +5,7 @@
 
 #include "lib/base/error.h"
 #include "lib/base/units.h"
+#include "lib/formats/json_text.h"
 #include "lib/nn/peak_rate.h"
 #include "lib/spec/usual_sizes.h"
 
@@ -300,7 +301,7 @@ Precision RecommendPrecision(const RecommendationEvidence& evidence) {
 std::string FormatRecommendationYaml(const Recommendation& recommendation) {
   std::string yaml = "# For train --config, by gpu-probe.\n";
   for (const Choice& choice : recommendation.choices) {
-    yaml += "# " + OneLine(choice.reason) + "\n" + choice.option + ": " + choice.value.dump() + "\n";
+    yaml += "# " + OneLine(choice.reason) + "\n" + choice.option + ": " + JsonLineOf(choice.value);
   }
   for (const Undecided& open : recommendation.undecided) {
     yaml += "# " + open.option + " is left to train: " + OneLine(open.reason) + "\n";

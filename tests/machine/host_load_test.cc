@@ -4,10 +4,16 @@
 #include <unistd.h>
 
 #include <csignal>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
 
 #include "lib/base/signals.h"
+#include "lib/io/byte_sink.h"
+#include "lib/machine/gpu_info.h"
 #include "lib/machine/watch_job.h"
 #include "tests/machine/fake_machine.h"
+#include "tests/machine/fixture_devices.h"
 #include "tests/support/support.h"
 
 namespace trainwright {
@@ -90,6 +96,29 @@ TEST(RunWatchTest, EndsAtASignalWithItsStatusAndAWholeLine) {
   SetStopSignalForTest(0);
   EXPECT_EQ(sink.text.back(), '\n');
   EXPECT_EQ(nlohmann::json::parse(sink.text)["schema"], "trainwright.gpu-probe.watch/1");
+}
+
+/// A process of a name that is not UTF-8, as Linux allows.
+class OddlyNamedGpu final : public GpuManagement {
+ public:
+  DriverInfo Driver() override { return {}; }
+  std::vector<GpuInfo> Gpus() override {
+    GpuInfo gpu = test::H200();
+    gpu.processes = {GpuProcess{.pid = 7,
+                                .name = "a\xff"
+                                        "b"}};
+    return {gpu};
+  }
+};
+
+TEST(RunWatchTest, NamesThatAreNotUtf8AreReplacedInJson) {
+  OddlyNamedGpu gpu;
+  MemorySink sink;
+  EXPECT_EQ(RunWatch({.interval_s = 1, .samples = 1, .json = true, .pids = {}}, &gpu, &sink), 0);
+  const auto sample = nlohmann::json::parse(std::string(sink.bytes().begin(), sink.bytes().end()));
+  EXPECT_EQ(sample.at("gpus").at(0).at("processes").at(0).at("name"),
+            "a\xEF\xBF\xBD"
+            "b");
 }
 
 }  // namespace

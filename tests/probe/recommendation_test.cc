@@ -272,5 +272,16 @@ TEST(FormatRecommendationYamlTest, AReasonOfSeveralLinesStaysAComment) {
             "# For train --config, by gpu-probe.\n# first lr: 9\nbatch: 4\n");
 }
 
+TEST(FormatRecommendationYamlTest, TextThatIsNotUtf8IsReplaced) {
+  Recommendation recommendation;
+  recommendation.choices.push_back({"model",
+                                    "a\xff"
+                                    "b.json",
+                                    "as asked"});
+  EXPECT_EQ(FormatRecommendationYaml(recommendation),
+            "# For train --config, by gpu-probe.\n# as asked\nmodel: \"a\xEF\xBF\xBD"
+            "b.json\"\n");
+}
+
 }  // namespace
 }  // namespace trainwright
