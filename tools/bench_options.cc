@@ -31,7 +31,8 @@ void DefineCommandOptions(CLI::App& app, BenchOptions* options) {
       ->type_name("CMD")
       ->group(group);
   app.add_option("--after", options->after, "Command that is compared.")->type_name("CMD")->group(group);
-  app.add_option("--prepare", options->prepare, "Command that runs before each run of either, not measured.")
+  app.add_option("--prepare", options->prepare,
+                 "Command that runs before each run of either, not measured; in place of those of --stages.")
       ->type_name("CMD")
       ->group(group);
   app.add_option("--stages", options->stages, "File of stages or levers. See FILE OF STAGES.")
@@ -73,15 +74,18 @@ void DefineMeasurementOptions(CLI::App& app, BenchOptions* options) {
   app.add_option("--metric", options->metrics,
                  "A number that the command reports in JSON, one object or one a line; the median over "
                  "lines, or with mean:NAME the mean, with p99:NAME the 99th percentile, with final:NAME the "
-                 "last. More is better for names that "
-                 "end in _per_s.")
+                 "last. More is better for names that end in _per_s. --metric, --metric-file and "
+                 "--metric-skip each take the place of what --stages says.")
       ->type_name("NAME")
       ->group(group);
-  app.add_option("--metric-file", options->metric_file,
-                 "Where the command writes that JSON, {dir}/metrics.jsonl for example; - is standard output.")
+  app.add_option(
+         "--metric-file", options->metric_file,
+         "Where the command writes that JSON, {dir}/metrics.jsonl for example; - (the default) is standard "
+         "output.")
       ->type_name("FILE")
       ->group(group);
-  app.add_option("--metric-skip", options->metric_skip, "Lines with the number to leave out at the start.")
+  app.add_option("--metric-skip", options->metric_skip,
+                 "Lines with the number to leave out at the start (default: none).")
       ->check(CLI::Range(int64_t{0}, int64_t{1} << 40))
       ->type_name("N")
       ->group(group);
@@ -146,7 +150,7 @@ void DefineOutputOptions(CLI::App& app, BenchOptions* options) {
   const std::string group = "Output";
   app.add_flag("--json", options->json, "Print one JSON object with all samples instead of the table.")
       ->group(group);
-  app.add_option("--save", options->save, "Write that JSON to a file as well.")
+  app.add_option("--save", options->save, "Write that JSON to a file as well, also that of --claims.")
       ->type_name("FILE")
       ->group(group);
   app.add_option("--report", options->report,

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <CLI/App.hpp>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -20,8 +21,8 @@ struct BenchOptions {
   ClaimScale claims_size = ClaimScale::kSmall;
   std::string by = "wall_s";
   std::vector<std::string> metrics;
-  std::string metric_file = "-";
-  int64_t metric_skip = 0;
+  std::optional<std::string> metric_file;
+  std::optional<int64_t> metric_skip;
   double budget_s = 60;
   int64_t warmup = 1, min_rounds = 8, max_rounds = 200;
   double width_percent = 1, same_within_percent = 1;

@@ -3,12 +3,11 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <memory>
+#include <utility>
 
 #include "lib/base/error.h"
 #include "lib/base/host.h"
-#include "lib/base/log.h"
-#include "lib/base/units.h"
+#include "lib/base/signals.h"
 #include "lib/base/utc_time.h"
 #include "lib/base/version.h"
 
@@ -29,7 +28,7 @@ void RequireMetric(const std::string& by, const MetricSource& source) {
   const bool known = std::find(kOwnMetrics.begin(), kOwnMetrics.end(), by) != kOwnMetrics.end() ||
                      std::find(source.names.begin(), source.names.end(), by) != source.names.end();
   if (known) return;
-  throw Error(ErrorCode::kBadInput, "--by", "'" + by + "' is not one of the metrics", "",
+  throw Error(ErrorCode::kUsage, "--by", "'" + by + "' is not one of the metrics", "",
               "wall_s, cpu_s, max_memory_bytes, written_bytes, or a field that --metric names");
 }
 
@@ -44,36 +43,69 @@ std::vector<std::string> MetricsOf(const BenchSettings& settings, const MetricSo
   return metrics;
 }
 
+/// Of numbers that the command reports and that cannot be compared.
+void WarnOfUncompared(const std::string& metric, const Measurement& measurement, size_t before, size_t after,
+                      std::vector<std::string>* warnings) {
+  size_t runs = 0, not_finite = 0;
+  for (const Round& round : measurement.rounds) {
+    for (const size_t variant : {before, after}) {
+      for (const Sample& run : round.runs[variant]) {
+        ++runs;
+        const auto found = run.find(metric);
+        if (found != run.end() && !std::isfinite(found->second)) ++not_finite;
+      }
+    }
+  }
+  const std::string why = not_finite > 0 ? "no finite number in " + std::to_string(not_finite) + " of " +
+                                               std::to_string(runs) + " runs"
+                                         : "not above 0 in every run";
+  warnings->push_back("'" + metric + "' is not compared: it is " + why);
+}
+
+/// Compares the standard outputs of two variants.
+void CompareOutputs(const Measurement& measurement, size_t before, size_t after, BenchRow* row) {
+  if (measurement.outputs.empty()) return;
+  const VariantOutput& first = measurement.outputs[before];
+  row->output_repeats = first.sha256 == measurement.outputs.back().sha256 || before != 0;
+  row->outputs_equal = first.sha256 == measurement.outputs[after].sha256;
+  if (!row->output_repeats) {
+    row->warnings.push_back("the output of '" + row->before_name +
+                            "' changes from run to run: it cannot be compared");
+  } else if (!*row->outputs_equal) {
+    row->warnings.push_back("the outputs differ: " + std::to_string(first.size_bytes) + " bytes before, " +
+                            std::to_string(measurement.outputs[after].size_bytes) +
+                            " after, or of other content");
+  }
+  if (first.exit_status != measurement.outputs[after].exit_status) {
+    row->warnings.push_back("the exit statuses differ: " + std::to_string(first.exit_status) + " and " +
+                            std::to_string(measurement.outputs[after].exit_status));
+  }
+}
+
 BenchRow RowOf(const BenchSettings& settings, const Measurement& measurement, size_t before, size_t after,
-               const std::vector<std::string>& metrics, const HostFacts& host) {
+               const MetricSource& source, const HostFacts& host) {
   BenchRow row;
   row.before_name = measurement.names[before];
   row.after_name = measurement.names[after];
-  for (const std::string& metric : metrics) {
+  std::vector<std::string> uncompared;
+  for (const std::string& metric : MetricsOf(settings, source)) {
     if (auto comparison = Compare(measurement, before, after, metric, settings.comparison)) {
       row.comparisons.push_back(std::move(*comparison));
     } else if (metric == settings.by) {
       throw Error(ErrorCode::kBadInput, "--by", "'" + metric + "' is not a positive number in every run", "",
                   "see --metric for numbers that the command reports itself");
+    } else if (std::find(source.names.begin(), source.names.end(), metric) != source.names.end()) {
+      WarnOfUncompared(metric, measurement, before, after, &uncompared);
     }
   }
   row.warnings = WarningsOf(measurement, row.comparisons.front(), host.load_1min, host.processors);
-  if (!measurement.outputs.empty()) {
-    const VariantOutput& first = measurement.outputs[before];
-    row.output_repeats = first.sha256 == measurement.outputs.back().sha256 || before != 0;
-    row.outputs_equal = first.sha256 == measurement.outputs[after].sha256;
-    if (!row.output_repeats) {
-      row.warnings.push_back("the output of '" + row.before_name +
-                             "' changes from run to run: it cannot be compared");
-    } else if (!*row.outputs_equal) {
-      row.warnings.push_back("the outputs differ: " + std::to_string(first.size_bytes) + " bytes before, " +
-                             std::to_string(measurement.outputs[after].size_bytes) +
-                             " after, or of other content");
-    }
-    if (first.exit_status != measurement.outputs[after].exit_status) {
-      row.warnings.push_back("the exit statuses differ: " + std::to_string(first.exit_status) + " and " +
-                             std::to_string(measurement.outputs[after].exit_status));
-    }
+  row.warnings.insert(row.warnings.end(), uncompared.begin(), uncompared.end());
+  CompareOutputs(measurement, before, after, &row);
+  const auto rounds = static_cast<int64_t>(measurement.rounds.size());
+  if (measurement.stopped != nullptr && rounds < settings.measurement.min_rounds) {
+    for (Comparison& comparison : row.comparisons) comparison.verdict = Verdict::kUndecided;
+    row.warnings.push_back("stopped after " + std::to_string(rounds) + " of at least " +
+                           std::to_string(settings.measurement.min_rounds) + " rounds: too few to decide");
   }
   return row;
 }
@@ -135,6 +167,150 @@ std::vector<std::pair<size_t, size_t>> AblationPairs(size_t variants, AblationMo
   return pairs;
 }
 
+/// What of the settings and of a file of stages counts.
+/// \throws Error{kUsage} where something is said about metrics and none is named
+MetricSource SourceOf(const BenchSettings& settings, const PlanFile& plan) {
+  MetricSource source = plan.metrics;
+  if (!settings.metrics.empty()) source.names = settings.metrics;
+  if (settings.metric_file) source.file = *settings.metric_file;
+  if (settings.metric_skip) source.skip = *settings.metric_skip;
+  const MetricSource silent;
+  if (source.names.empty() && (source.file != silent.file || source.skip != silent.skip)) {
+    const bool of_flag = settings.metric_file || settings.metric_skip;
+    throw Error(ErrorCode::kUsage, of_flag ? "what to report" : settings.stages_file,
+                "metric-file and metric-skip say where metrics are, and none is named", "",
+                "--metric NAME names one, or metrics in the file of --stages");
+  }
+  return source;
+}
+
+/// \throws Error{kUsage} where levers and --ablate do not come together, or one row is asked for of several
+void RequireFitting(const BenchSettings& settings, const PlanFile& plan) {
+  if (plan.base.empty() == settings.ablation.has_value()) {
+    throw Error(ErrorCode::kUsage, settings.stages_file,
+                plan.base.empty() ? "has stages and no levers to ablate" : "has levers and no stages", "",
+                plan.base.empty() ? "leave out --ablate" : "add --ablate one-at-a-time, or cumulative");
+  }
+  const size_t rows = plan.base.empty() ? plan.stages.size()
+                                        : AblationPairs(plan.levers.size() + 1, *settings.ablation).size();
+  if (settings.one_row && rows > 1) {
+    throw Error(ErrorCode::kUsage, "--report",
+                "an SVG holds one comparison, and there are " + std::to_string(rows), "",
+                "name a file that ends in .html");
+  }
+}
+
+/// Measures, and compares what was measured.
+class BenchRun {
+ public:
+  explicit BenchRun(const BenchSettings& settings)
+      : settings_(settings), host_(ReadHostFacts()), options_(settings.measurement) {
+    options_.compare_output = settings.output_check != OutputCheck::kOff;
+    options_.keep_stopped = true;
+    options_.decisive = settings.by;
+  }
+
+  BenchResult Run() {
+    if (settings_.stages_file.empty()) {
+      options_.metrics = SourceOf(settings_, {});
+      RequireMetric(settings_.by, options_.metrics);
+      Measure(
+          {{"before", settings_.before, settings_.prepare}, {"after", settings_.after, settings_.prepare}},
+          "measuring");
+      AddRow("", 0, 1);
+    } else {
+      RunPlan();
+    }
+    const bool measured =
+        std::any_of(result_.measurements.begin(), result_.measurements.end(),
+                    [](const Measurement& measurement) { return !measurement.rounds.empty(); });
+    if (result_.stopped != nullptr && !measured) std::rethrow_exception(result_.stopped);
+    result_.exit_status = result_.stopped != nullptr ? StopStatus(StopSignal()) : Status();
+    WriteJson();
+    return std::move(result_);
+  }
+
+ private:
+  void RunPlan() {
+    PlanFile plan = ReadPlanFile(settings_.stages_file);
+    if (!settings_.prepare.empty()) {
+      plan.prepare = settings_.prepare;
+      for (Stage& stage : plan.stages) stage.before.prepare = stage.after.prepare = settings_.prepare;
+    }
+    options_.metrics = SourceOf(settings_, plan);
+    RequireMetric(settings_.by, options_.metrics);
+    RequireFitting(settings_, plan);
+    for (const Stage& stage : plan.stages) {
+      if (result_.stopped != nullptr) break;
+      Measure({stage.before, stage.after}, stage.name);
+      AddRow(stage.name, 0, 1);
+    }
+    if (settings_.ablation) {
+      const std::vector<Variant> variants = AblationVariants(plan, *settings_.ablation);
+      Measure(variants, "measuring");
+      for (const auto& [before, after] : AblationPairs(variants.size(), *settings_.ablation)) {
+        const bool whole = *settings_.ablation == AblationMode::kCumulative && before == 0 && after > 1;
+        AddRow(whole ? "all levers" : variants[after].name, before, after);
+      }
+    }
+    std::vector<Comparison*> decisive;
+    for (BenchRow& row : result_.rows) decisive.push_back(&row.comparisons.front());
+    CorrectTogether(decisive);
+  }
+
+  void Measure(const std::vector<Variant>& variants, const std::string& label) {
+    result_.measurements.push_back(MeasureClosely(settings_, variants, options_, label));
+    result_.stopped = result_.measurements.back().stopped;
+  }
+
+  /// Of the last measurement; none where a signal left too few rounds to compare.
+  void AddRow(const std::string& name, size_t before, size_t after) {
+    const Measurement& measurement = result_.measurements.back();
+    if (measurement.stopped != nullptr && measurement.rounds.size() < 2) return;
+    result_.rows.push_back(RowOf(settings_, measurement, before, after, options_.metrics, host_));
+    result_.rows.back().name = name;
+  }
+
+  int Status() const {
+    for (const BenchRow& row : result_.rows) {
+      const bool differs = row.outputs_equal && row.output_repeats && !*row.outputs_equal;
+      if (differs && settings_.output_check == OutputCheck::kFail) return static_cast<int>(ErrorCode::kNo);
+    }
+    return ExitStatusOf(result_.rows, settings_.max_regression);
+  }
+
+  void WriteJson() {
+    nlohmann::ordered_json rows = nlohmann::ordered_json::array(),
+                           measurements = nlohmann::ordered_json::array();
+    for (const BenchRow& row : result_.rows) rows.push_back(RowJson(row));
+    for (const Measurement& measurement : result_.measurements) {
+      measurements.push_back(MeasurementJson(measurement));
+    }
+    result_.json = {{"schema", kSchema},
+                    {"version", TRAINWRIGHT_VERSION},
+                    {"measured_at", Rfc3339Now()},
+                    {"host",
+                     {{"name", host_.name},
+                      {"cpu", host_.cpu},
+                      {"processors", host_.processors},
+                      {"memory_bytes", host_.memory_bytes},
+                      {"kernel", host_.kernel},
+                      {"load_1min", host_.load_1min}}},
+                    {"by", settings_.by},
+                    {"same_within", settings_.comparison.same_within},
+                    {"seed", settings_.measurement.seed},
+                    {"exit_status", result_.exit_status},
+                    {"results", rows},
+                    {"measurements", measurements}};
+    if (result_.stopped != nullptr) result_.json["stopped"] = true;
+  }
+
+  const BenchSettings& settings_;
+  const HostFacts host_;
+  MeasurementOptions options_;
+  BenchResult result_;
+};
+
 }  // namespace
 
 int ExitStatusOf(const std::vector<BenchRow>& rows, const std::optional<double>& max_regression) {
@@ -152,86 +328,15 @@ int ExitStatusOf(const std::vector<BenchRow>& rows, const std::optional<double>&
                                   sign * decisive.log_ratio.interval.high),
                  best = std::min(sign * decisive.log_ratio.interval.low,
                                  sign * decisive.log_ratio.interval.high);
-    if (best > limit) return static_cast<int>(ErrorCode::kNo);
+    const bool beyond_noise = sign * decisive.log_ratio.median > decisive.noise_floor;
+    if (best > limit && beyond_noise) return static_cast<int>(ErrorCode::kNo);
     undecided |= worst > limit;
   }
   return undecided ? static_cast<int>(ErrorCode::kUndecided) : 0;
 }
 
 BenchResult RunBench(const BenchSettings& settings) {
-  const HostFacts host = ReadHostFacts();
-  BenchResult result;
-  MeasurementOptions options = settings.measurement;
-  options.compare_output = settings.output_check != OutputCheck::kOff;
-  options.metrics = settings.metrics;
-  const auto add_row = [&](const std::string& name, const Measurement& measurement, size_t before,
-                           size_t after) {
-    result.rows.push_back(
-        RowOf(settings, measurement, before, after, MetricsOf(settings, options.metrics), host));
-    result.rows.back().name = name;
-  };
-  if (settings.stages_file.empty()) {
-    RequireMetric(settings.by, options.metrics);
-    const std::vector<Variant> variants = {{"before", settings.before, settings.prepare},
-                                           {"after", settings.after, settings.prepare}};
-    result.measurements.push_back(MeasureClosely(settings, variants, options, "measuring"));
-    add_row("", result.measurements.back(), 0, 1);
-  } else {
-    const PlanFile plan = ReadPlanFile(settings.stages_file);
-    if (!plan.metrics.names.empty()) options.metrics = plan.metrics;
-    RequireMetric(settings.by, options.metrics);
-    if (plan.base.empty() == settings.ablation.has_value()) {
-      throw Error(ErrorCode::kUsage, settings.stages_file,
-                  plan.base.empty() ? "has stages and no levers to ablate" : "has levers and no stages", "",
-                  plan.base.empty() ? "leave out --ablate" : "add --ablate one-at-a-time, or cumulative");
-    }
-    for (const Stage& stage : plan.stages) {
-      result.measurements.push_back(
-          MeasureClosely(settings, {stage.before, stage.after}, options, stage.name));
-      add_row(stage.name, result.measurements.back(), 0, 1);
-    }
-    if (settings.ablation) {
-      const std::vector<Variant> variants = AblationVariants(plan, *settings.ablation);
-      result.measurements.push_back(MeasureClosely(settings, variants, options, "measuring"));
-      for (const auto& [before, after] : AblationPairs(variants.size(), *settings.ablation)) {
-        const bool whole = *settings.ablation == AblationMode::kCumulative && before == 0 && after > 1;
-        add_row(whole ? "all levers" : variants[after].name, result.measurements.back(), before, after);
-      }
-    }
-    std::vector<Comparison*> decisive;
-    for (BenchRow& row : result.rows) decisive.push_back(&row.comparisons.front());
-    CorrectTogether(decisive);
-  }
-
-  result.exit_status = ExitStatusOf(result.rows, settings.max_regression);
-  nlohmann::ordered_json rows = nlohmann::ordered_json::array(),
-                         measurements = nlohmann::ordered_json::array();
-  for (const BenchRow& row : result.rows) {
-    rows.push_back(RowJson(row));
-    const bool differs = row.outputs_equal && row.output_repeats && !*row.outputs_equal;
-    if (differs && settings.output_check == OutputCheck::kFail) {
-      result.exit_status = static_cast<int>(ErrorCode::kNo);
-    }
-  }
-  for (const Measurement& measurement : result.measurements)
-    measurements.push_back(MeasurementJson(measurement));
-  result.json = {{"schema", kSchema},
-                 {"version", TRAINWRIGHT_VERSION},
-                 {"measured_at", Rfc3339Now()},
-                 {"host",
-                  {{"name", host.name},
-                   {"cpu", host.cpu},
-                   {"processors", host.processors},
-                   {"memory_bytes", host.memory_bytes},
-                   {"kernel", host.kernel},
-                   {"load_1min", host.load_1min}}},
-                 {"by", settings.by},
-                 {"same_within", settings.comparison.same_within},
-                 {"seed", settings.measurement.seed},
-                 {"exit_status", result.exit_status},
-                 {"results", rows},
-                 {"measurements", measurements}};
-  return result;
+  return BenchRun(settings).Run();
 }
 
 }  // namespace trainwright

@@ -1,6 +1,8 @@
 /// The jobs of bench(1): one comparison, the stages of a file, an ablation, a table of claims.
 #pragma once
 
+#include <cstdint>
+#include <exception>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
@@ -16,16 +18,22 @@ namespace trainwright {
 enum class OutputCheck { kOff, kWarn, kFail };
 
 struct BenchSettings {
-  std::string before, after, prepare;
+  std::string before, after;
+  std::string prepare;  ///< of a file of stages: in place of its own, where not empty
   std::string stages_file;
   std::optional<AblationMode> ablation;
   std::string by = "wall_s";  ///< the metric that decides
-  MetricSource metrics;
+  /// Each in place of what a file of stages says: names where there are any, the others where they have a
+  /// value.
+  std::vector<std::string> metrics;
+  std::optional<std::string> metric_file;
+  std::optional<int64_t> metric_skip;
   MeasurementOptions measurement;
   ComparisonOptions comparison;
   double interval_width = 0.01;  ///< stop when the interval reaches no further than this to either side
   std::optional<double> max_regression;
   OutputCheck output_check = OutputCheck::kWarn;
+  bool one_row = false;  ///< refuses what would have several, before anything runs
   ProgressMode progress = ProgressMode::kAuto;
 };
 
@@ -44,13 +52,17 @@ struct BenchResult {
   std::vector<Measurement> measurements;  ///< one for each stage, or one for all levers
   nlohmann::ordered_json json;            ///< everything, raw samples included: trainwright-bench(5)
   int exit_status = 0;
+  /// The Error of a signal that ended it before all was measured: the rest is of what was. A comparison of
+  /// fewer rounds than min_rounds is undecided, and of fewer than two there is none.
+  std::exception_ptr stopped = nullptr;
 };
 
-/// \throws what Measure and ReadPlanFile throw
+/// \throws what Measure and ReadPlanFile throw, of a signal only where nothing was measured before it;
+///     Error{kUsage} on settings that do not fit each other
 BenchResult RunBench(const BenchSettings& settings);
 
 /// 0 when no row got worse, 1 when one did, 7 when that cannot be said. With a limit: worse means by more
-/// than it, and 0 needs every interval below it.
+/// than it and by more than the control's noise, and 0 needs every interval below it.
 int ExitStatusOf(const std::vector<BenchRow>& rows, const std::optional<double>& max_regression);
 
 }  // namespace trainwright

@@ -68,7 +68,7 @@ std::string Conclusion(const BenchRow& row) {
 }  // namespace
 
 std::string DescribeBench(const BenchResult& result, const std::string& by) {
-  const bool named = result.rows.size() > 1 || !result.rows.front().name.empty();
+  const bool named = result.rows.size() > 1 || (!result.rows.empty() && !result.rows.front().name.empty());
   std::vector<std::string> header = {"metric",        "before", "after",  "change",
                                      "95 % interval", "A/A",    "verdict"};
   if (named) header.insert(header.begin(), "");
@@ -76,7 +76,7 @@ std::string DescribeBench(const BenchResult& result, const std::string& by) {
   for (const BenchRow& row : result.rows) {
     for (const Comparison& comparison : row.comparisons) table.AddRow(Cells(row, comparison, named));
   }
-  std::string text = table.ToString() + "\n";
+  std::string text = result.rows.empty() ? "" : table.ToString() + "\n";
   for (size_t i = 0; i < result.rows.size(); ++i) {
     const BenchRow& row = result.rows[i];
     text += Conclusion(row) + "\n";
@@ -91,6 +91,7 @@ std::string DescribeBench(const BenchResult& result, const std::string& by) {
     spent |= measurement.budget_spent;
   }
   text += std::to_string(rounds) + " rounds in " + FormatDuration(measured_s) + ", decided by " + by +
+          (result.stopped != nullptr ? "; a signal stopped it" : "") +
           (spent ? "; the budget ended before the interval was as narrow as asked (--budget, --width)" : "") +
           "\n";
   return text;

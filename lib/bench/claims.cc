@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cctype>
-#include <functional>
 #include <sstream>
 #include <string_view>
 #include <utility>
@@ -18,6 +17,7 @@
 #include "lib/bench/run_figures.h"
 #include "lib/bench/statistics.h"
 #include "lib/bench/system_claims.h"
+#include "lib/bench/until_stopped.h"
 #include "lib/report/table.h"
 
 namespace trainwright {
@@ -140,17 +140,6 @@ Answer AnswerTo(const Claim& claim, const ClaimsWorkplace& workplace, ClaimRuns&
     answer.note = error.what();
     return answer;
   }
-}
-
-/// \returns the Error of a signal that ended the work, or null
-std::exception_ptr UntilStopped(const std::function<void()>& work) {
-  try {
-    work();
-  } catch (const Error& error) {
-    if (error.code() != ErrorCode::kInterrupted && error.code() != ErrorCode::kTerminated) throw;
-    return std::current_exception();
-  }
-  return nullptr;
 }
 
 /// The rows of both variants of a claim, as tables and JSON have them.

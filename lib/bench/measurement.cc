@@ -1,18 +1,23 @@
 #include "lib/bench/measurement.h"
 
+#include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <cstring>
 #include <fstream>
-#include <nlohmann/json.hpp>
+#include <limits>
 #include <numeric>
+#include <set>
 #include <sstream>
 
 #include "lib/base/checksum.h"
 #include "lib/base/elapsed.h"
 #include "lib/base/error.h"
 #include "lib/base/rng.h"
+#include "lib/bench/reported_values.h"
 #include "lib/bench/statistics.h"
 #include "lib/bench/temporary_folder.h"
+#include "lib/bench/until_stopped.h"
 
 namespace trainwright {
 namespace {
@@ -76,19 +81,28 @@ class Runner {
     if (run.written_bytes) sample["written_bytes"] = static_cast<double>(*run.written_bytes);
     if (!options_.metrics.names.empty()) {
       const std::string text = reads_stdout ? run.output : ReadText(folder.Fill(options_.metrics.file));
-      for (const std::string& name : options_.metrics.names) {
-        const int64_t skip = options_.metrics.skip;
-        if (!options_.metrics.may_lack) {
-          sample[name] = ReadMetric(text, name, skip, "'" + variant.name + "'");
-        } else if (const auto found = FindMetric(text, name, skip)) {
-          sample[name] = *found;
-        }
-      }
+      for (const std::string& name : options_.metrics.names) AddMetric(variant, text, name, &sample);
     }
     return sample;
   }
 
  private:
+  void AddMetric(const Variant& variant, const std::string& text, const std::string& name,
+                 Sample* sample) const {
+    const int64_t skip = options_.metrics.skip;
+    if (options_.metrics.may_lack) {
+      if (const auto found = FindMetric(text, name, skip)) (*sample)[name] = *found;
+      return;
+    }
+    const double value = ReadMetric(text, name, skip, "'" + variant.name + "'");
+    if (name == options_.decisive && !std::isfinite(value)) {
+      throw Error(ErrorCode::kBadInput, "'" + variant.name + "'",
+                  "reports a '" + name + "' that is no finite number, and it decides", "",
+                  "--by names another metric");
+    }
+    (*sample)[name] = value;
+  }
+
   [[noreturn]] static void Fail(const Variant& variant, const std::string& what, const CommandRun& run) {
     std::string tail = run.error_tail;
     while (!tail.empty() && tail.back() == '\n') tail.pop_back();
@@ -102,30 +116,6 @@ class Runner {
   const MeasurementOptions& options_;
 };
 
-}  // namespace
-
-namespace {
-
-/// All values of a field over a text's records.
-std::vector<double> FieldValues(const std::string& text, const std::string& field) {
-  std::vector<double> values;
-  const auto take = [&](const nlohmann::json& record) {
-    if (!record.is_object()) return;
-    const auto found = record.find(field);
-    if (found != record.end() && found->is_number()) values.push_back(found->get<double>());
-  };
-  const nlohmann::json whole = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
-  if (!whole.is_discarded()) {
-    take(whole);
-    return values;
-  }
-  std::istringstream lines(text);
-  for (std::string line; std::getline(lines, line);) {
-    take(nlohmann::json::parse(line, nullptr, /*allow_exceptions=*/false));
-  }
-  return values;
-}
-
 std::string FieldOf(const std::string& name) {
   for (const char* mark : {kFinalMark, kMeanMark, kSlowMark}) {
     if (name.starts_with(mark)) return name.substr(std::strlen(mark));
@@ -133,13 +123,14 @@ std::string FieldOf(const std::string& name) {
   return name;
 }
 
-}  // namespace
-
-std::optional<double> FindMetric(const std::string& text, const std::string& name, int64_t skip) {
-  const std::vector<double> values = FieldValues(text, FieldOf(name));
+/// Nothing where there is no value; NaN where one that counts is no finite number.
+std::optional<double> MetricOf(const std::vector<double>& values, const std::string& name, int64_t skip) {
   if (name.starts_with(kFinalMark)) return values.empty() ? std::nullopt : std::optional(values.back());
   if (static_cast<int64_t>(values.size()) <= skip) return std::nullopt;
   std::vector<double> rest(values.begin() + skip, values.end());
+  for (const double value : rest) {
+    if (!std::isfinite(value)) return std::numeric_limits<double>::quiet_NaN();
+  }
   if (name.starts_with(kSlowMark)) {
     // By the nearest rank: the smallest value that 99 % of them do not exceed.
     const size_t rank = (99 * rest.size() + 99) / 100;
@@ -150,14 +141,82 @@ std::optional<double> FindMetric(const std::string& text, const std::string& nam
   return std::accumulate(rest.begin(), rest.end(), 0.0) / static_cast<double>(rest.size());
 }
 
+}  // namespace
+
+std::optional<double> FindMetric(const std::string& text, const std::string& name, int64_t skip) {
+  std::vector<double> values = ReportedValues(text, FieldOf(name));
+  std::erase_if(values, [](double value) { return !std::isfinite(value); });
+  return MetricOf(values, name, skip);
+}
+
 double ReadMetric(const std::string& text, const std::string& name, int64_t skip, const std::string& object) {
-  if (const auto found = FindMetric(text, name, skip)) return *found;
-  const bool too_few = !FieldValues(text, FieldOf(name)).empty();
+  const std::vector<double> values = ReportedValues(text, FieldOf(name));
+  if (const auto found = MetricOf(values, name, skip)) return *found;
   throw Error(ErrorCode::kBadInput, object,
               "reports no number '" + FieldOf(name) + "'" +
-                  (too_few ? " after the " + std::to_string(skip) + " that are skipped" : ""),
+                  (values.empty() ? "" : " after the " + std::to_string(skip) + " that are skipped"),
               "", "see --metric, --metric-file and --metric-skip");
 }
+
+namespace {
+
+/// Runs variants, the last of them the control, in rounds.
+class RoundRunner {
+ public:
+  RoundRunner(const std::vector<Variant>& variants, const MeasurementOptions& options, Measurement* result)
+      : variants_(variants), options_(options), runner_(options), result_(*result) {}
+
+  void Run(const EnoughRounds& enough) {
+    for (int64_t round = 0; round < options_.warmup_rounds; ++round) {
+      for (size_t i = 0; i < variants_.size(); ++i) RunOnce(i);
+    }
+    const auto start = std::chrono::steady_clock::now();
+    int64_t next_look = options_.min_rounds;
+    for (int64_t index = 0; index < options_.max_rounds; ++index) {
+      result_.rounds.push_back(RunRound(index));
+      result_.measured_s = SecondsSince(start);
+      const auto done = static_cast<int64_t>(result_.rounds.size());
+      if (done < options_.min_rounds) continue;
+      if (done >= next_look) {
+        if (enough(result_)) break;
+        next_look = done + std::max<int64_t>(1, done / 8);
+      }
+      const double round_s = result_.measured_s / static_cast<double>(done);
+      if (result_.measured_s + round_s > options_.budget_s) {
+        result_.budget_spent = true;
+        break;
+      }
+    }
+  }
+
+ private:
+  Round RunRound(int64_t index) {
+    const size_t count = variants_.size();
+    const KeyedPermutation order(count, Rng(options_.seed, "order", static_cast<uint64_t>(index)).key());
+    Round round;
+    round.runs.resize(count);
+    for (size_t i = 0; i < 2 * count; ++i) {
+      const size_t variant = order(i < count ? i : 2 * count - 1 - i);
+      round.runs[variant].push_back(RunOnce(variant));
+    }
+    return round;
+  }
+
+  /// The output of a variant's first run is hashed: that of a warm-up, unless there is none.
+  Sample RunOnce(size_t i) {
+    const bool hash = options_.compare_output && hashed_.insert(i).second;
+    if (hash) result_.outputs.resize(variants_.size());
+    return runner_.Run(variants_[i], hash ? &result_.outputs[i] : nullptr);
+  }
+
+  const std::vector<Variant>& variants_;
+  const MeasurementOptions& options_;
+  const Runner runner_;
+  Measurement& result_;
+  std::set<size_t> hashed_;
+};
+
+}  // namespace
 
 Measurement Measure(const std::vector<Variant>& variants, const MeasurementOptions& options,
                     const EnoughRounds& enough) {
@@ -165,43 +224,18 @@ Measurement Measure(const std::vector<Variant>& variants, const MeasurementOptio
   std::vector<Variant> all = variants;
   all.push_back(variants.front());
   all.back().name = "control";
-  const size_t count = all.size();
-  const Runner runner(options);
   Measurement measurement;
   for (const Variant& variant : all) {
     measurement.names.push_back(variant.name);
     measurement.commands.push_back(variant.command);
   }
-
-  for (int64_t round = 0; round < options.warmup_rounds; ++round) {
-    const bool hash = options.compare_output && round == 0;
-    if (hash) measurement.outputs.resize(count);
-    for (size_t i = 0; i < count; ++i) runner.Run(all[i], hash ? &measurement.outputs[i] : nullptr);
+  RoundRunner runner(all, options, &measurement);
+  if (!options.keep_stopped) {
+    runner.Run(enough);
+    return measurement;
   }
-  const auto start = std::chrono::steady_clock::now();
-  int64_t next_look = options.min_rounds;
-  for (int64_t index = 0; index < options.max_rounds; ++index) {
-    const KeyedPermutation order(count, Rng(options.seed, "order", static_cast<uint64_t>(index)).key());
-    Round round;
-    round.runs.resize(count);
-    for (size_t i = 0; i < 2 * count; ++i) {
-      const size_t variant = order(i < count ? i : 2 * count - 1 - i);
-      round.runs[variant].push_back(runner.Run(all[variant], nullptr));
-    }
-    measurement.rounds.push_back(std::move(round));
-    measurement.measured_s = SecondsSince(start);
-    const auto done = static_cast<int64_t>(measurement.rounds.size());
-    if (done < options.min_rounds) continue;
-    if (done >= next_look) {
-      if (enough(measurement)) break;
-      next_look = done + std::max<int64_t>(1, done / 8);
-    }
-    const double round_s = measurement.measured_s / static_cast<double>(done);
-    if (measurement.measured_s + round_s > options.budget_s) {
-      measurement.budget_spent = true;
-      break;
-    }
-  }
+  measurement.stopped = UntilStopped([&] { runner.Run(enough); });
+  if (measurement.rounds.empty()) measurement.outputs.clear();
   return measurement;
 }
 

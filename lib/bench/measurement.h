@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <exception>
 #include <functional>
 #include <map>
 #include <optional>
@@ -33,20 +34,24 @@ struct MetricSource {
 };
 
 /// The median of a field over a text's records; "mean:NAME" is the mean, "p99:NAME" the 99th percentile by
-/// the nearest rank, "final:NAME" the last value.
-/// \throws Error{kBadInput} naming `object` when the text has no such number
+/// the nearest rank, "final:NAME" the last value. NaN where a value that counts is no finite number: null,
+/// NaN or an infinity, as a run that diverged reports them.
+/// \throws Error{kBadInput} naming `object` when the text has no such field
 double ReadMetric(const std::string& text, const std::string& name, int64_t skip, const std::string& object);
-/// The same; nothing when the text has no such number.
+/// The same over finite numbers alone, as of a field that is null where there is nothing to report; nothing
+/// when the text has none.
 std::optional<double> FindMetric(const std::string& text, const std::string& name, int64_t skip);
 
 struct MeasurementOptions {
   CommandOptions command;
   MetricSource metrics;
+  std::string decisive;  ///< a metric that must be a finite number in every run; empty: none
   int64_t warmup_rounds = 1;
   int64_t min_rounds = 8, max_rounds = 200;
   double budget_s = 60;  ///< no round begins that would probably end after it, min_rounds apart
   bool ignore_failure = false;
-  bool compare_output = true;  ///< hash standard output of all variants in the warm-up
+  bool compare_output = true;  ///< hash standard output of all variants once, in their first run
+  bool keep_stopped = false;   ///< a signal ends the rounds and leaves those before; else it is thrown
   uint64_t seed = 1;
 };
 
@@ -59,7 +64,7 @@ struct Round {
 };
 
 struct VariantOutput {
-  std::string sha256;  ///< of standard output in the warm-up
+  std::string sha256;  ///< of standard output in the first run
   uint64_t size_bytes = 0;
   int exit_status = 0;
 };
@@ -70,6 +75,8 @@ struct Measurement {
   std::vector<VariantOutput> outputs;  ///< of the variants and the control; empty without compare_output
   double measured_s = 0;
   bool budget_spent = false;
+  /// With keep_stopped the Error of a signal that ended it: rounds and outputs are those that were complete.
+  std::exception_ptr stopped = nullptr;
 };
 
 /// Whether the rounds so far say enough. Called from min_rounds on, ever more seldom: an eighth more rounds
@@ -77,7 +84,8 @@ struct Measurement {
 using EnoughRounds = std::function<bool(const Measurement&)>;
 
 /// \param variants at least one; a control of the first is added
-/// \throws Error{kBadInput} when a command fails (unless ignore_failure) or does not report a metric
+/// \throws Error{kBadInput} when a command fails (unless ignore_failure), does not report a metric, or
+///     reports a decisive one that is no finite number; the Error of a signal without keep_stopped
 Measurement Measure(const std::vector<Variant>& variants, const MeasurementOptions& options,
                     const EnoughRounds& enough);
 

@@ -53,9 +53,10 @@ class Fields {
   std::string path_;
 };
 
-std::string WithValue(std::string text, const std::string& value) {
-  for (size_t at = 0; (at = text.find(kValueMark, at)) != std::string::npos; at += value.size()) {
-    text.replace(at, kValueMark.size(), value);
+/// The text with a value in place of each mark.
+std::string Replaced(std::string text, std::string_view mark, const std::string& value) {
+  for (size_t at = 0; (at = text.find(mark, at)) != std::string::npos; at += value.size()) {
+    text.replace(at, mark.size(), value);
   }
   return text;
 }
@@ -77,7 +78,8 @@ std::vector<Lever> LeversOf(const YAML::Node& node, const std::string& path) {
     if (!seen.insert(value.Scalar()).second) {
       fields.Refuse(value, "names the value " + value.Scalar() + " twice");
     }
-    levers.push_back({name + " " + value.Scalar(), WithValue(add, value.Scalar()), /*of_sweep=*/true});
+    levers.push_back(
+        {name + " " + value.Scalar(), Replaced(add, kValueMark, value.Scalar()), /*of_sweep=*/true});
   }
   return levers;
 }
@@ -112,8 +114,14 @@ PlanFile ReadPlanFile(const std::string& path) {
   }
   plan.base = fields.Text("base", false);
   plan.prepare = fields.Text("prepare", false);
+  std::set<std::string> variants = {"base"};
   for (const YAML::Node& node : fields.List("levers")) {
-    for (Lever& lever : LeversOf(node, path)) plan.levers.push_back(std::move(lever));
+    for (Lever& lever : LeversOf(node, path)) {
+      if (!variants.insert(lever.name).second) {
+        fields.Refuse(node, "names two variants '" + lever.name + "'");
+      }
+      plan.levers.push_back(std::move(lever));
+    }
   }
   for (const YAML::Node& node : fields.List("metrics")) {
     if (!node.IsScalar()) fields.Refuse(node, "metrics must be names");
@@ -130,6 +138,11 @@ PlanFile ReadPlanFile(const std::string& path) {
   if (plan.stages.empty() == plan.base.empty()) {
     fields.Refuse(document, "must have either stages, or base and levers");
   }
+  for (const char* of_base : {"levers", "prepare"}) {
+    if (plan.base.empty() && document[of_base]) {
+      fields.Refuse(document[of_base], "field '" + std::string(of_base) + "' is of base, and there is none");
+    }
+  }
   if (!plan.base.empty()) {
     if (plan.levers.empty()) fields.Refuse(document, "lacks the field 'levers'");
     if (plan.base.find(kLeversMark) == std::string::npos) {
@@ -140,11 +153,7 @@ PlanFile ReadPlanFile(const std::string& path) {
 }
 
 std::vector<Variant> AblationVariants(const PlanFile& plan, AblationMode mode) {
-  const auto with = [&](const std::string& levers) {
-    std::string command = plan.base;
-    command.replace(command.find(kLeversMark), kLeversMark.size(), levers);
-    return command;
-  };
+  const auto with = [&](const std::string& levers) { return Replaced(plan.base, kLeversMark, levers); };
   std::vector<Variant> variants = {{"base", with(""), plan.prepare}};
   std::string all;
   for (const Lever& lever : plan.levers) {

@@ -5,14 +5,25 @@
 #include <filesystem>
 
 #include "lib/base/error.h"
+#include "lib/base/shell_word.h"
 
 namespace trainwright {
 
 namespace fs = std::filesystem;
 
 TemporaryFolder::TemporaryFolder() {
-  std::string pattern = (fs::temp_directory_path() / "bench-XXXXXX").string();
-  if (mkdtemp(pattern.data()) == nullptr) throw SystemError(pattern, "make a folder", errno);
+  const char* asked = std::getenv("TMPDIR");
+  const std::string parent = asked != nullptr && *asked != '\0' ? asked : "/tmp";
+  // Its name stands in lines of shell, within quotes of theirs or without.
+  if (ShellWord(parent) != parent) {
+    throw Error(ErrorCode::kUsage, "TMPDIR", "is " + ShellWord(parent) + ", which a shell reads otherwise",
+                "", "a folder without blanks and other special characters in its name serves");
+  }
+  std::string pattern = parent + "/bench-XXXXXX";
+  if (mkdtemp(pattern.data()) == nullptr) {
+    throw SystemError(parent, "make a folder for temporary files in it", errno,
+                      "TMPDIR names another folder");
+  }
   path_ = pattern;
 }
 

@@ -8,7 +8,7 @@ namespace trainwright {
 /// Made where temporary files go (TMPDIR), deleted with all that is in it at the end of its life.
 class TemporaryFolder {
  public:
-  /// \throws Error{kIo}
+  /// \throws Error{kIo}; Error{kUsage} where TMPDIR is no plain word of a shell
   TemporaryFolder();
   ~TemporaryFolder();
   TemporaryFolder(const TemporaryFolder&) = delete;

@@ -125,5 +125,13 @@ TEST(ComparisonTest, ExitStatusIsThatOfTheWorstRow) {
   EXPECT_EQ(ExitStatusOf({undecided}, 0.9), 0);
 }
 
+TEST(ComparisonTest, NoRegressionCountsThatIsSmallerThanTheControlsNoise) {
+  Comparison comparison = CompareMade(Made(1, 12, 0.1, 0.01));
+  EXPECT_EQ(ExitStatusOf({RowOf(comparison)}, 0.02), 1);
+  comparison.noise_floor = 0.2;
+  EXPECT_EQ(ExitStatusOf({RowOf(comparison)}, 0.02), 7);
+  EXPECT_EQ(ExitStatusOf({RowOf(comparison)}, 0.5), 0);
+}
+
 }  // namespace
 }  // namespace trainwright

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cmath>
 #include <set>
 
 #include "tests/support/support.h"
@@ -53,6 +55,19 @@ TEST(ReadMetricTest, ATextWithoutTheNumberIsRefused) {
     EXPECT_EQ(test::CodeOf([&] { ReadMetric(text, "x", 0, "it"); }), ErrorCode::kBadInput) << text;
   }
   EXPECT_EQ(test::CodeOf([] { ReadMetric("{\"x\":1}", "x", 1, "it"); }), ErrorCode::kBadInput);
+}
+
+TEST(ReadMetricTest, AValueThatIsNotFiniteIsNotLeftOut) {
+  for (const char* value : {"null", "NaN", "-nan", "Infinity", "-inf", "1e999"}) {
+    const std::string lines = std::string("{\"x\":1}\n{\"x\":2}\n{\"x\": ") + value + ", \"y\": \"NaN\"}\n";
+    for (const char* name : {"x", "mean:x", "p99:x", "final:x"}) {
+      EXPECT_TRUE(std::isnan(ReadMetric(lines, name, 0, "it"))) << name << " of " << value;
+    }
+    EXPECT_EQ(ReadMetric(lines + "{\"x\":7}\n", "final:x", 0, "it"), 7) << value;
+    EXPECT_EQ(ReadMetric(lines + "{\"x\":7}\n", "x", 3, "it"), 7) << value;
+    EXPECT_EQ(FindMetric(lines, "final:x", 0), 2) << value;
+  }
+  EXPECT_TRUE(std::isnan(ReadMetric("{\n \"x\": NaN\n}", "x", 0, "it")));
 }
 
 TEST(MeasurementTest, ARoundRunsEachVariantAndTheControlTwiceInMirroredOrder) {
@@ -151,6 +166,17 @@ TEST(MeasurementTest, OutputsAreHashedOnceBeforeMeasuring) {
   // sha256sum of "1\n"
   EXPECT_EQ(measurement.outputs[0].sha256,
             "4355a46b19d348dc2f57c046f8ef63d4538ebb936000f3c9ee954a27460dd865");
+}
+
+TEST(MeasurementTest, WithoutAWarmUpTheFirstRunOfEachIsHashed) {
+  MeasurementOptions options = Quick(2);
+  options.compare_output = true;
+  const Measurement measurement = Measure({{"a", "echo 1", ""}, {"b", "echo 2", ""}}, options, kNever);
+  ASSERT_EQ(measurement.outputs.size(), 3u);
+  // sha256sum of "1\n"
+  EXPECT_EQ(measurement.outputs[2].sha256,
+            "4355a46b19d348dc2f57c046f8ef63d4538ebb936000f3c9ee954a27460dd865");
+  EXPECT_NE(measurement.outputs[1].sha256, measurement.outputs[2].sha256);
 }
 
 TEST(MeasurementTest, TheBudgetEndsItAndEnoughEndsItEarlier) {

@@ -48,6 +48,22 @@ TEST_F(PlanFileTest, LeversAreAddedAloneOrOnTopOfEachOther) {
             "train --mixed-precision bf16 --batch 8 --out {dir}/run");
 }
 
+TEST_F(PlanFileTest, LeversStandInEveryPlaceThatIsMarked) {
+  const PlanFile plan = Read("base: echo {levers}; train {levers}\nlevers: [{name: a, add: --a}]\n");
+  const auto variants = AblationVariants(plan, AblationMode::kOneAtATime);
+  EXPECT_EQ(variants[0].command, "echo ; train ");
+  EXPECT_EQ(variants[1].command, "echo --a; train --a");
+}
+
+TEST_F(PlanFileTest, FieldsThatWouldCountForNothingAreRefused) {
+  const std::string stages = "stages: [{name: a, before: b, after: c}]\n";
+  EXPECT_NE(Refusal(stages + "prepare: sync\n").find("'prepare'"), std::string::npos);
+  EXPECT_NE(Refusal(stages + "levers: [{name: a, add: b}]\n").find("'levers'"), std::string::npos);
+  const std::string base = "base: train {levers}\nlevers:\n  - {name: a, add: b}\n";
+  EXPECT_NE(Refusal(base + "  - {name: a, add: c}\n").find("two variants 'a'"), std::string::npos);
+  EXPECT_NE(Refusal(base + "  - {name: base, add: c}\n").find("two variants 'base'"), std::string::npos);
+}
+
 TEST_F(PlanFileTest, ASweepIsALeverForEachOfItsValues) {
   const PlanFile plan = Read(
       "base: train {levers}\nlevers:\n  - {name: bf16, add: --bf16}\n"
