@@ -14,17 +14,19 @@
 #include "lib/run/metrics_log.h"
 #include "lib/run/plan_codec.h"
 #include "lib/run/run_record.h"
+#include "lib/run/schedule_shares.h"
 
 namespace trainwright {
 namespace {
 
 namespace fs = std::filesystem;
 
-/// What no process of a run changes of its plan: not its length, nor how a step is split, nor what of the
-/// state the ranks divide.
+/// What no process of a run changes of its plan: not its length and what is a share of that, nor how a step
+/// is split, nor what of the state the ranks divide.
 nlohmann::json LastingPlan(TrainPlan plan) {
   const TrainPlan defaults;
   plan.schedule.total_steps = 0;
+  ClearShares(plan.shares, &plan.schedule);
   plan.length_rule.clear();
   plan.batch = plan.samples_per_step();
   plan.accum = plan.ranks = 1;

@@ -136,12 +136,42 @@ PlanValue WarmupValue() {
   return value;
 }
 
+PlanValue WarmupRatioValue() {
+  return {.get = [](const TrainPlan& plan) -> ordered_json {
+            if (!plan.shares.warmup_ratio) return nullptr;
+            return *plan.shares.warmup_ratio;
+          },
+          .set =
+              [](const json& value, const std::string& name, TrainPlan* plan) {
+                plan->shares.warmup_ratio.reset();
+                if (!value.is_null()) plan->shares.warmup_ratio = ReadPlanValue<double>(value, name);
+              },
+          .asked =
+              [](const TrainSettings& settings) {
+                return settings.warmup_ratio ? json(*settings.warmup_ratio) : json();
+              }};
+}
+
+/// Whether the warm-up is the share of the run that was asked for. That of a run that was made longer without
+/// --replan-schedule is not.
+bool HasWarmupRatio(const TrainPlan& plan) {
+  const std::optional<double>& ratio = plan.shares.warmup_ratio;
+  return ratio && WarmupSteps(*ratio, plan.schedule.total_steps) == plan.schedule.warmup_steps;
+}
+
+/// A fraction of a step is one-cycle's default, which the length gives again.
+bool TellsWarmupSteps(const TrainPlan& plan) {
+  return !HasWarmupRatio(plan) && EncodeSteps(plan.schedule.warmup_steps).is_number_integer();
+}
+
 std::optional<PlanDifference> OtherWarmup(const TrainSettings& settings, const TrainPlan& plan) {
+  if (!settings.warmup) return std::nullopt;
+  return DifferenceOf("warmup", *settings.warmup, EncodeSteps(plan.schedule.warmup_steps));
+}
+
+std::optional<PlanDifference> OtherWarmupRatio(const TrainSettings& settings, const TrainPlan& plan) {
+  if (!settings.warmup_ratio || settings.warmup_ratio == plan.shares.warmup_ratio) return std::nullopt;
   const json stored = EncodeSteps(plan.schedule.warmup_steps);
-  if (settings.warmup) {
-    if (auto difference = DifferenceOf("warmup", *settings.warmup, stored)) return difference;
-  }
-  if (!settings.warmup_ratio) return std::nullopt;
   const double asked = WarmupSteps(*settings.warmup_ratio, plan.schedule.total_steps);
   if (asked == plan.schedule.warmup_steps) return std::nullopt;
   return PlanDifference{"warmup-ratio", json(*settings.warmup_ratio).dump(),
@@ -471,14 +501,12 @@ PlanTable ScheduleRows() {
        .told_when = [](const TrainPlan& plan) { return plan.schedule.kind != ScheduleKind::kOneCycle; },
        .config_line = 26},
       {.stored = "warmup_steps",
-       .options = {"warmup", "warmup-ratio"},
+       .options = {"warmup"},
        .old_states = OldStates::AllHaveIt(),
        .value = WarmupValue(),
        .range = {Within<0>, "steps: must be at least 0"},
        .difference = OtherWarmup,
-       // A fraction of a step is one-cycle's default, which the length gives again.
-       .told_when =
-           [](const TrainPlan& plan) { return EncodeSteps(plan.schedule.warmup_steps).is_number_integer(); },
+       .told_when = TellsWarmupSteps,
        .config_line = 24},
       {.stored = "decay_steps",
        .options = {"decay-steps"},
@@ -749,7 +777,28 @@ PlanTable LaterRows() {
   };
 }
 
-/// The last.
+/// What of the schedule is a share of the run.
+PlanTable ShareRows() {
+  return {
+      {.stored = "warmup_ratio",
+       .options = {"warmup-ratio"},
+       .old_states = OldStates::AnyMayLackIt(nullptr),
+       .value = WarmupRatioValue(),
+       .range = kShare,
+       .stored_sizes = {0, 1},
+       .difference = OtherWarmupRatio,
+       .told_when = HasWarmupRatio,
+       .config_line = 24},
+      {.stored = "usual_warmup",
+       .old_states = OldStates::AnyMayLackIt(false),
+       .value = Kept(&TrainPlan::shares, &ScheduleShares::usual_warmup)},
+      {.stored = "usual_decay",
+       .old_states = OldStates::AnyMayLackIt(false),
+       .value = Kept(&TrainPlan::shares, &ScheduleShares::usual_decay)},
+  };
+}
+
+/// The last but for those of updates and shares.
 PlanTable SampleRows() {
   return {
       {.stored = "max_batch_tokens",
@@ -786,7 +835,7 @@ PlanTable SampleRows() {
 PlanTable AllRows() {
   PlanTable table = StepRows();
   for (const PlanTable& more : {ScheduleRows(), OptimizerRows(), ObjectiveRows(), DataRows(), TuningRows(),
-                                LaterRows(), SampleRows(), UpdateRows()}) {
+                                LaterRows(), SampleRows(), UpdateRows(), ShareRows()}) {
     table.insert(table.end(), more.begin(), more.end());
   }
   return table;

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "lib/run/plan_codec.h"
+#include "lib/run/schedule_shares.h"
 
 namespace trainwright {
 namespace {
@@ -63,6 +64,10 @@ std::string RememberOptions(const TrainSettings& settings, const std::vector<Opt
   if (!settings.init.empty()) values["init"] = settings.init;
   if (!settings.adapter.empty()) values["adapter"] = settings.adapter;
   values.update(PlanAsOptions(record.plan));
+  // Who begins the run again with these options does not ask for what nobody asked for.
+  const TrainPlan& plan = record.plan;
+  if (HasUsualWarmup(plan.shares, plan.schedule)) values.erase("warmup");
+  if (HasUsualDecay(plan.shares, plan.schedule)) values.erase("decay-steps");
   if (!settings.eval_data.empty()) say_paths("eval-data", settings.eval_data);
   const std::set<std::string> of_plan = KeysOfThePlan();
   for (const OptionValue& option : options) {

@@ -2,6 +2,7 @@
 
 #include "lib/base/error.h"
 #include "lib/run/plan_rules.h"
+#include "lib/run/schedule_shares.h"
 
 namespace trainwright {
 namespace {
@@ -9,6 +10,17 @@ namespace {
 /// Whether the learning rate of a step depends on how many there are.
 bool IsShapedByTheEnd(ScheduleKind kind) {
   return kind != ScheduleKind::kConstant && kind != ScheduleKind::kWsd;
+}
+
+/// Gives the shares of the schedule their part of the new length.
+/// \param is_replanned whether steps that were taken may have been others in the longer run; else the warm-up
+///     stays, and so does a decay that the run is in then, too
+void ShareLength(const ScheduleShares& shares, bool is_replanned, int64_t steps_taken,
+                 ScheduleOptions* schedule) {
+  if (is_replanned) return TakeShares(shares, schedule);
+  if (!shares.usual_decay) return;
+  const int64_t decay_steps = UsualDecaySteps(*schedule);
+  if (steps_taken <= schedule->total_steps - decay_steps) schedule->decay_steps = decay_steps;
 }
 
 }  // namespace
@@ -34,14 +46,14 @@ std::vector<std::string> ExtendRun(const TrainSettings& settings,
                     ", and its " + ScheduleKindName(schedule.kind) + " schedule ends with it",
                 "", "add --replan-schedule: the steps to come follow the schedule of the longer run");
   }
+  const ScheduleOptions shorter = schedule;
   schedule.total_steps = steps;
   plan->length_rule = rule;
   if (steps == before) return {};
+  ShareLength(plan->shares, settings.replan_schedule, steps_taken, &schedule);
   std::vector<std::string> notes = {"the run goes on to step " + std::to_string(steps) + " instead of " +
                                     std::to_string(before)};
   const double now = LearningRate(schedule, steps_taken);
-  ScheduleOptions shorter = schedule;
-  shorter.total_steps = before;
   if (steps_taken > 0 && now != LearningRate(shorter, steps_taken - 1)) {
     notes.back() += ", and its learning rate from " +
                     nlohmann::json(LearningRate(shorter, steps_taken - 1)).dump() + " to " +

@@ -1,8 +1,9 @@
 /// Another length for a run that has begun: `--resume --steps/--epochs/--tokens MORE`.
 ///
 /// A schedule that does not depend on where the run ends (constant; wsd but for its last steps) goes on as it
-/// is. The others reach their end with the run, so that steps already taken were not those of the longer run;
-/// that is done only where it is asked for.
+/// is; a decay of wsd that nobody asked for is the longer run's, unless the run would be in it already. The
+/// others reach their end with the run, so that steps already taken were not those of the longer run; that is
+/// done only where it is asked for. Then all that is a share of the run is one of the longer run.
 #pragma once
 
 #include <functional>

@@ -1,12 +1,12 @@
 #include "lib/run/schedule_planner.h"
 
 #include <algorithm>
-#include <cmath>
 #include <nlohmann/json.hpp>
 #include <string>
 
 #include "lib/base/error.h"
 #include "lib/run/plan_rules.h"
+#include "lib/run/schedule_shares.h"
 
 namespace trainwright {
 namespace {
@@ -39,10 +39,12 @@ void PlanWarmup(const TrainSettings& settings, PlannedRun* planned) {
   ScheduleOptions& schedule = planned->plan.schedule;
   const int64_t steps = schedule.total_steps;
   const bool one_cycle = schedule.kind == ScheduleKind::kOneCycle;
-  const auto because = [&](const char* text) { planned->reasons.push_back({"warmup", text, ""}); };
   if (settings.warmup_ratio) {
     schedule.warmup_steps = WarmupSteps(*settings.warmup_ratio, steps);
-    because("the share of the run that --warmup-ratio says, rounded up");
+    planned->reasons.push_back({"warmup-ratio",
+                                std::to_string(static_cast<int64_t>(schedule.warmup_steps)) +
+                                    " steps, the share of the run rounded up",
+                                ""});
   } else if (settings.warmup) {
     // A rise that the run does not finish is a plan, of which the run warns; these two have no shape for it.
     if (one_cycle || schedule.kind == ScheduleKind::kWsd) {
@@ -50,33 +52,27 @@ void PlanWarmup(const TrainSettings& settings, PlannedRun* planned) {
           *settings.warmup <= steps, "--warmup", *settings.warmup,
           "steps: must lie in [0, " + std::to_string(steps) + "], the run's length, with this --schedule");
     }
-  } else if (one_cycle) {
-    schedule.warmup_steps = kOneCycleWarmupRatio * static_cast<double>(steps);
-    because("a tenth of the run, as one-cycle does");
   } else {
-    schedule.warmup_steps =
-        static_cast<double>(std::clamp<int64_t>(steps / 20, std::min<int64_t>(steps - 1, 1), 1000));
-    because("a twentieth of the run, at most 1000 steps");
+    schedule.warmup_steps = UsualWarmupSteps(schedule.kind, steps);
+    planned->reasons.push_back(
+        {"warmup",
+         one_cycle ? "a tenth of the run, as one-cycle does" : "a twentieth of the run, at most 1000 steps",
+         ""});
   }
 }
 
 /// Of wsd.
 void PlanDecay(const TrainSettings& settings, PlannedRun* planned) {
   ScheduleOptions& schedule = planned->plan.schedule;
-  const int64_t after_warmup = schedule.total_steps - static_cast<int64_t>(schedule.warmup_steps);
-  if (after_warmup < 1) {
-    throw Error(ErrorCode::kUsage, "--warmup",
-                std::to_string(static_cast<int64_t>(schedule.warmup_steps)) +
-                    " steps leave none for the decay of --schedule wsd");
-  }
+  const int64_t usual = UsualDecaySteps(schedule);
   if (settings.decay_steps) {
+    const int64_t after_warmup = schedule.total_steps - static_cast<int64_t>(schedule.warmup_steps);
     RequireAsked(schedule.decay_steps >= 1 && schedule.decay_steps <= after_warmup, "--decay-steps",
                  schedule.decay_steps,
                  "steps: must lie in [1, " + std::to_string(after_warmup) + "], the steps after warm-up");
     return;
   }
-  schedule.decay_steps = std::clamp<int64_t>(
-      std::llround(kWsdDecayRatio * static_cast<double>(schedule.total_steps)), 1, after_warmup);
+  schedule.decay_steps = usual;
   planned->reasons.push_back({"decay-steps", "a fifth of the run",
                               "decay over the last " + std::to_string(schedule.decay_steps) + " steps"});
 }
@@ -107,6 +103,10 @@ void PlanSchedule(const TrainSettings& settings, const PlanFacts& facts, Planned
   } else if (!settings.min_lr_ratio) {
     schedule.final_lr_ratio = schedule.kind == ScheduleKind::kWsd ? 0.0 : 0.1;
   }
+  const bool has_usual_decay = schedule.kind == ScheduleKind::kWsd && !settings.decay_steps;
+  planned->plan.shares = {.warmup_ratio = settings.warmup_ratio,
+                          .usual_warmup = !settings.warmup && !settings.warmup_ratio,
+                          .usual_decay = has_usual_decay};
   PlanWarmup(settings, planned);
   if (schedule.kind == ScheduleKind::kWsd) PlanDecay(settings, planned);
   if (!settings.lr) PlanPeakRate(facts, planned);

@@ -10,6 +10,7 @@
 #include "lib/loading/document_split.h"
 #include "lib/loading/micro_batch_rule.h"
 #include "lib/loading/sample_stream.h"
+#include "lib/run/schedule_shares.h"
 #include "lib/spec/fine_tuning.h"
 #include "lib/spec/fp8_parts.h"
 #include "lib/spec/objective_names.h"
@@ -70,6 +71,7 @@ struct TrainPlan : StepDivision, NumberTypes, UpdateRules {
   uint64_t window_chunks = 64;
   uint64_t seed = 0;
   ScheduleOptions schedule;  ///< its total_steps is the length of the run
+  ScheduleShares shares;     ///< of it
   OptimizerOptions optimizer;
   std::string objective = kDefaultObjective;  ///< its name in the registry
   LossOn loss_on = LossOn::kAssistant;        ///< see labels_on

@@ -143,7 +143,8 @@ void ResolveResumedRun(const TrainSettings& settings, const TrainJobContext& con
     run->parent = record->parent;
     // A run that was extended may have been stopped before its next checkpoint.
     if (record->plan.schedule.total_steps > run->plan.schedule.total_steps) {
-      run->plan.schedule.total_steps = record->plan.schedule.total_steps;
+      run->plan.schedule = record->plan.schedule;
+      run->plan.shares = record->plan.shares;
       run->plan.length_rule = record->plan.length_rule;
     }
   }

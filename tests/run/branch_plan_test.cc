@@ -79,6 +79,26 @@ TEST(PlanBranch, AnotherScheduleGetsItsDefaultsAndTheParentsRate) {
   EXPECT_EQ(schedule.peak_lr, 1e-3);
 }
 
+TEST(PlanBranch, SharesOfTheRunAreThoseOfTheBranch) {
+  TrainPlan parent = Parent();
+  parent.shares = {.warmup_ratio = 0.1};
+  parent.schedule.warmup_steps = 4;
+  TrainSettings settings;
+  settings.steps = 80;
+  EXPECT_EQ(PlanBranch(settings, Facts(), 20, parent).plan.schedule.warmup_steps, 8);
+  settings.warmup = 5;
+  const TrainPlan asked = PlanBranch(settings, Facts(), 20, parent).plan;
+  EXPECT_EQ(asked.schedule.warmup_steps, 5);
+  EXPECT_FALSE(asked.shares.warmup_ratio) << "a longer branch keeps what was asked for";
+  settings.warmup.reset();
+  parent.shares = {.usual_warmup = true, .usual_decay = true};
+  parent.schedule.kind = ScheduleKind::kWsd;
+  parent.schedule.decay_steps = 8;
+  const ScheduleOptions wsd = PlanBranch(settings, Facts(), 20, parent).plan.schedule;
+  EXPECT_EQ(wsd.warmup_steps, 4);
+  EXPECT_EQ(wsd.decay_steps, 16);
+}
+
 TEST(PlanBranch, RefusesWhatTheCheckpointIsMadeOf) {
   const auto code = [](auto set) {
     TrainSettings settings;

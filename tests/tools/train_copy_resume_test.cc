@@ -110,6 +110,16 @@ TEST_F(TrainCopyResumeTest, ACopyOfTheRunIsKnownThoughLengthAndSplitOfTheStepWer
   EXPECT_THAT(resumed.standard_error, testing::HasSubstr("brought back run/checkpoints/step-00000009"));
 }
 
+TEST_F(TrainCopyResumeTest, ACopyOfTheRunIsKnownThoughItsScheduleWasReplanned) {
+  const ProcessResult resumed = Shell(R"(
+    train -q --model tiny.json --steps 20 --save-every 10 --out run --copy-to copies || exit
+    train -q --resume --out run --steps 60 --replan-schedule --max-minutes 0.00001 || exit
+    rm -r run/checkpoints/* copies/step-00000021
+    train --resume --out run --save-every 60)");
+  EXPECT_EQ(resumed.exit_status, 0) << resumed.standard_error;
+  EXPECT_THAT(resumed.standard_error, testing::HasSubstr("brought back run/checkpoints/step-00000020"));
+}
+
 TEST_F(TrainCopyResumeTest, ACopyOfTheRunIsKnownThoughWhatItsRanksDivideWasChanged) {
   const ProcessResult resumed = Shell(R"(
     train -q --model tiny.json --steps 3 --schedule constant --out run --copy-to copies || exit

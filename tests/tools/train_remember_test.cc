@@ -350,6 +350,40 @@ TEST_F(TrainRememberTest, ACosineRunIsExtendedOnlyWithLeave) {
   EXPECT_THAT(extended.standard_output, HasSubstr("step-00000008"));
 }
 
+TEST_F(TrainRememberTest, AReplannedRunHasTheLearningRatesOfTheLongerRun) {
+  for (const char* options : {"--schedule cosine --warmup-ratio 0.25", "--schedule one-cycle",
+                              "--schedule linear", "--schedule wsd --warmup 2", "--schedule constant"}) {
+    SCOPED_TRACE(options);
+    const ProcessResult result =
+        Shell(std::string("run='train -q --model tiny.json --batch 2 --save-every 0 ") + options + R"sh('
+      rm -rf whole run; $run --steps 60 --out whole && $run --steps 10 --out run || exit
+      train -q --resume --out run --steps 60 --replan-schedule)sh");
+    ASSERT_EQ(result.exit_status, 0) << result.standard_error;
+    const auto rates = [&](const std::string& run) {
+      std::vector<nlohmann::json> found;
+      for (const nlohmann::json& record : Metrics(run)) {
+        if (record.at("type") == "step" && record.at("step") > 10) found.push_back(record.at("lr"));
+      }
+      return found;
+    };
+    EXPECT_EQ(rates("run").size(), 50u);
+    EXPECT_EQ(rates("run"), rates("whole"));
+  }
+}
+
+TEST_F(TrainRememberTest, ALongerRunThatIsKilledBeforeItsNextCheckpointKeepsItsReplannedSchedule) {
+  const ProcessResult result = Shell(R"sh(
+    train -q --model tiny.json --batch 2 --warmup-ratio 0.25 --steps 4 --out whole && cp -a whole run || exit
+    train -q --resume --out whole --steps 12 --replan-schedule || exit
+    (export LD_PRELOAD=$PRELOAD SYSCALL_FAULT='write run/checkpoints/.step-00000012 1 KILL'
+     train -q --resume --out run --steps 12 --replan-schedule --async-save off) 2> /dev/null
+    [ $? = 137 ] || exit 9
+    train -q --resume --out run; grep ^warmup run/config.yaml)sh");
+  ASSERT_EQ(result.exit_status, 0) << result.standard_error;
+  EXPECT_EQ(result.standard_output, "warmup-ratio: 0.25\n");
+  EXPECT_EQ(WeightsOf("run"), WeightsOf("whole"));
+}
+
 TEST_F(TrainRememberTest, ABranchWithNoOtherOptionEndsAsItsParent) {
   const ProcessResult result = Shell(R"(
     train -q --model tiny.json --batch 2 --steps 9 --mixed-precision fp16 --save-every 3 --out run &&
