@@ -10,6 +10,7 @@
 #include <string>
 #include <system_error>
 #include <utility>
+#include <vector>
 
 #include "lib/base/error.h"
 #include "lib/cli/option_synonym.h"
@@ -106,12 +107,14 @@ class JointKeys {
   /// Of switches for one option those that are off give way to one that is on, or to the option's own key; of
   /// several that are off one says it.
   void SettleSwitches() {
-    using Names = std::initializer_list<const char*>;
+    struct Switches {
+      const char* option;
+      std::vector<const char*> names;
+    };
     for (const auto& [option, switches] :
-         {std::pair<const char*, Names>("mixed-precision", {"bf16", "fp16"}),
-          {"checkpoint-activations", {"gradient-checkpointing", "activation-checkpointing"}},
-          {"quant", {"load-in-4bit"}},
-          {"keep-best", {"load-best-model-at-end"}}}) {
+         {Switches{"mixed-precision", {"bf16", "fp16"}},
+          Switches{"checkpoint-activations", {"gradient-checkpointing", "activation-checkpointing"}},
+          Switches{"quant", {"load-in-4bit"}}, Switches{"keep-best", {"load-best-model-at-end"}}}) {
       bool is_said = Find({option}) != nullptr;
       for (const char* const name : switches) is_said = is_said || IsOn(Find({name}));
       for (const char* const name : switches) {
@@ -299,6 +302,13 @@ class JointKeys {
         "make max_iters the same, or leave it out; --schedule wsd has a decay of its own, --decay-steps";
     if (!steps)
       throw Refusal(decay, "is where the learning rate has fallen, and max_iters is not said", hint);
+    for (const char* const other : {"epochs", "tokens"}) {
+      if (IsGiven(other) && !overridden)
+        throw Refusal(
+            decay,
+            std::string("is not --") + other + ": here the learning rate falls until the end of the run",
+            hint);
+    }
     if (NumberOf(&decay) != steps) {
       const std::string name = overridden ? "--steps" : length->name_in_file();
       throw Refusal(decay, "is not " + name + ": here the learning rate falls until the end of the run",

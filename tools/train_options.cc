@@ -108,6 +108,7 @@ const ToolInfo& TrainInfo() {
                     {"steps", "epochs", "tokens"},
                     {"model", "init"},
                     {"warmup", "warmup-ratio"},
+                    {"beta1", "cycle-momentum"},
                     {"copy-to", "copy-command"},
                     {"lora", "adapter"},
                     {"lora-alpha", "adapter"},

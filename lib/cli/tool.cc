@@ -32,6 +32,7 @@
 #include "lib/cli/config_synonym.h"
 #include "lib/cli/help_text.h"
 #include "lib/cli/named_files.h"
+#include "lib/cli/option_exclusion.h"
 #include "lib/cli/option_table.h"
 #include "lib/io/byte_sink.h"
 #include "lib/io/cut_mapping.h"
@@ -159,18 +160,12 @@ void ReadNumbersByTen(const ToolInfo& info, CLI::App& app) {
   }
 }
 
-using Origins = std::map<std::string, std::pair<OptionOrigin, std::string>>;
-
-/// The key of the option, or else of one that it excludes, that is among these; empty: none is.
-std::string GivenInstead(const ToolInfo& info, const Origins& origins, const std::string& key) {
-  if (origins.contains(key)) return key;
-  for (const std::vector<std::string>& keys : info.exclusive) {
-    if (std::find(keys.begin(), keys.end(), key) == keys.end()) continue;
-    const auto other = std::find_if(keys.begin(), keys.end(),
-                                    [&](const std::string& name) { return origins.contains(name); });
-    if (other != keys.end()) return *other;
+std::vector<std::string> FlagNames(const CLI::App& app) {
+  std::vector<std::string> names;
+  for (const CLI::Option* option : app.get_options()) {
+    for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
   }
-  return "";
+  return names;
 }
 
 /// What an unknown option may have been meant to be, by its name here or by other programs'.
@@ -200,7 +195,7 @@ std::string NearestKey(const ToolInfo& info, const std::map<std::string, CLI::Op
 /// Parses one command line: applies environment and configuration file, and turns CLI11's errors into ours.
 class CommandLine {
  public:
-  CommandLine(const ToolInfo& info, CLI::App& app) : info_(info), app_(app) {}
+  CommandLine(const ToolInfo& info, CLI::App& app) : info_(info), app_(app), exclusions_(info, app) {}
 
   void Parse(int argc, char** argv) {
     RefuseEmptyConfig(argc, argv);
@@ -236,6 +231,7 @@ class CommandLine {
     ApplyRemembered();
     ApplyPresets();
     ReadNumbersByTen(info_, app_);
+    exclusions_.Refuse(sources_);
     const std::vector<EffectiveOption> effective = Effective();
     for (const EffectiveOption& option : effective) values_.push_back(ValueOf(option));
     ConvertAll();
@@ -261,14 +257,6 @@ class CommandLine {
     return option == nullptr || option->count() == 0 ? std::string() : option->results().back();
   }
 
-  std::vector<std::string> FlagNames() const {
-    std::vector<std::string> names;
-    for (const CLI::Option* option : app_.get_options()) {
-      for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
-    }
-    return names;
-  }
-
   void RefuseLeftOvers() const {
     std::vector<std::string> rest = app_.remaining();
     const auto end_of_options = std::find(rest.begin(), rest.end(), "--");
@@ -281,7 +269,8 @@ class CommandLine {
       if (const std::string hint = HintOfSynonym(info_.synonyms, name);
           name.starts_with("--") && !hint.empty())
         throw Error(ErrorCode::kUsage, name, "unknown option", "", hint);
-      throw Error(ErrorCode::kUsage, name, "unknown option", "", HintOfUnknownFlag(info_, FlagNames(), name));
+      throw Error(ErrorCode::kUsage, name, "unknown option", "",
+                  HintOfUnknownFlag(info_, FlagNames(app_), name));
     }
     if (end_of_options != rest.end()) rest.erase(end_of_options);
     if (!rest.empty()) throw Error(ErrorCode::kUsage, rest.front(), "unexpected argument", "", Hint(info_));
@@ -299,7 +288,10 @@ class CommandLine {
       // No command line can hold it, and the system would end a path there.
       if (Contains(value, std::string_view("\0", 1)))
         throw Error(ErrorCode::kUsage, source, "holds a NUL character");
-      option->add_result(FlagValue(*option, value, source));
+      const std::string result = FlagValue(*option, value, source);
+      // CLI11 counts what it has results of among options that exclude each other.
+      const bool is_needless = !option->get_excludes().empty() && IsDefault(*option, result);
+      if (!is_needless) option->add_result(result);
     }
     if (!repeated && values.size() != 1)
       throw Error(ErrorCode::kUsage, source, "takes one value, not a list");
@@ -307,13 +299,16 @@ class CommandLine {
   }
 
   void ApplyEnvironment() {
+    const Origins given = origins_;  // the variables do not exclude each other
     for (CLI::Option* option : app_.get_options()) {
       if (option->count() > 0 || !IsConfigurable(*option)) continue;
       const OptionDoc doc = DescribeOption(*option, info_);
       const char* value = std::getenv(doc.environment.c_str());
       if (value == nullptr || *value == '\0') continue;
-      Set(option, doc.repeated ? ParseListText(value, doc.environment) : std::vector<std::string>{value},
-          doc.environment);
+      const auto values =
+          doc.repeated ? ParseListText(value, doc.environment) : std::vector<std::string>{value};
+      if (exclusions_.GivesWay(given, doc.key, values, doc.environment, &notices_)) continue;
+      Set(option, values, doc.environment);
       origins_[doc.key] = {OptionOrigin::kEnvironment, doc.environment};
     }
   }
@@ -329,6 +324,7 @@ class CommandLine {
   void ApplyFile(const std::string& path) {
     const auto by_key = OptionsByKey();
     const auto is_ours = [&](const std::string& key) { return by_key.contains(key); };
+    const Origins before = origins_;  // its own values do not exclude each other
     const std::string text = ReadConfigText(path);
     std::optional<std::set<std::string>> only;
     if (info_.foreign_config) foreign_ = info_.foreign_config(text, path);
@@ -342,7 +338,7 @@ class CommandLine {
       entries = info_.settle_keys(std::move(entries), {.path = path, .given = given, .notices = &notices_});
     }
     for (const ConfigEntry& entry : WithOurNames(entries, is_ours, info_.synonyms, path, &notices_))
-      ApplyEntry(entry, by_key, path, OptionOrigin::kConfigFile);
+      ApplyEntry(entry, by_key, path, OptionOrigin::kConfigFile, before);
   }
 
   /// The options that a file of another program gives, where nobody who goes before it has given them or what
@@ -351,10 +347,10 @@ class CommandLine {
     notices_.insert(notices_.end(), file.notices.begin(), file.notices.end());
     const Origins given = origins_;  // its own values do not exclude each other
     for (const auto& [key, error] : file.refused) {
-      if (!IsIn(given, key)) throw error;
+      if (!exclusions_.IsGiven(given, key)) throw error;
     }
     for (const OptionValue& option : file.options) {
-      const std::string instead = GivenInstead(info_, given, option.key);
+      const std::string instead = exclusions_.GivenInstead(given, option.key);
       if (instead.empty()) {
         Set(app_.get_option("--" + option.key), {option.value}, option.source);
         origins_[option.key] = {origin, option.source};
@@ -363,13 +359,13 @@ class CommandLine {
       }
     }
     for (const auto& [key, notice] : file.notices_of_options) {
-      if (!IsIn(given, key)) notices_.push_back(notice);
+      if (!exclusions_.IsGiven(given, key)) notices_.push_back(notice);
     }
   }
 
-  /// Sets an option unless what goes before the file has given it.
+  /// Sets an option unless what goes before the file has given it or what excludes it.
   void ApplyEntry(const ConfigEntry& entry, const std::map<std::string, CLI::Option*>& by_key,
-                  const std::string& path, OptionOrigin origin) {
+                  const std::string& path, OptionOrigin origin, const Origins& given) {
     const auto found = by_key.find(entry.key);
     if (found == by_key.end()) {
       const std::string nearest = NearestKey(info_, by_key, entry.key);
@@ -383,7 +379,8 @@ class CommandLine {
       throw Error(ErrorCode::kUsage, source, "takes one value, not a list");
     }
     // Its place is still checked when a flag or the environment goes before it; its value is theirs.
-    if (option->count() > 0) return;
+    const bool gives_way = exclusions_.GivesWay(given, entry.key, entry.values, source, &notices_);
+    if (gives_way || option->count() > 0) return;
     Set(option, entry.values, source);
     origins_[entry.key] = {origin, path + " line " + std::to_string(entry.line)};
   }
@@ -408,15 +405,11 @@ class CommandLine {
     const auto by_key = OptionsByKey();
     const auto given = origins_;  // its own values do not exclude each other
     for (const ConfigEntry& entry : ParseConfig(remembered.text, remembered.path)) {
-      if (remembered.leave_out.contains(entry.key) || IsIn(given, entry.key)) continue;
+      if (remembered.leave_out.contains(entry.key) || exclusions_.IsGiven(given, entry.key)) continue;
       // Versions that took an empty value remembered it.
       if (!info_.may_be_empty.contains(entry.key) && entry.values == std::vector<std::string>{""}) continue;
-      ApplyEntry(entry, by_key, remembered.path, OptionOrigin::kRemembered);
+      ApplyEntry(entry, by_key, remembered.path, OptionOrigin::kRemembered, given);
     }
-  }
-
-  bool IsIn(const Origins& origins, const std::string& key) const {
-    return !GivenInstead(info_, origins, key).empty();
   }
 
   /// The values of --preset, and those of another program whose file was read.
@@ -453,7 +446,7 @@ class CommandLine {
                       "needs --" + key + ", which this build does not have");
         }
         left_out += (left_out.empty() ? "" : ", ") + key + " " + value;
-      } else if (!IsIn(origins_, key)) {
+      } else if (!exclusions_.IsGiven(origins_, key)) {
         given.emplace_back(key, value);
       }
     }
@@ -583,6 +576,7 @@ class CommandLine {
 
   const ToolInfo& info_;
   CLI::App& app_;
+  const OptionExclusions exclusions_;
   std::map<const CLI::Option*, std::string> sources_;
   std::set<const CLI::Option*> emptied_;  // set to a list without items
   Origins origins_;                       // by key; absent: default
@@ -679,23 +673,37 @@ int Guard(const std::function<int()>& action, nlohmann::ordered_json* error_summ
   }
 }
 
-/// Runs a tool. An option that it refuses by its flag is named by the variable that has set it, if one has,
-/// and placed in the file that has: on the command line there is none to be found.
+/// An error about "--flag", or about several with commas between them: each is named by the variable that has
+/// set it, if one has, and placed in the file that has: on the command line there is none to be found.
+Error NamingSources(const Error& error, const std::vector<OptionValue>& options) {
+  std::string objects, places;
+  const std::string& flags = error.object();
+  for (size_t begin = 0; begin < flags.size();) {
+    const size_t end = std::min(flags.find(", ", begin), flags.size());
+    std::string object = flags.substr(begin, end - begin);
+    const auto option = std::find_if(options.begin(), options.end(),
+                                     [&](const OptionValue& value) { return object == "--" + value.key; });
+    if (option != options.end()) {
+      const bool is_of_file =
+          option->origin == OptionOrigin::kConfigFile || option->origin == OptionOrigin::kSettingsFile;
+      if (is_of_file) places += (places.empty() ? "" : "; ") + option->source;
+      if (option->origin == OptionOrigin::kEnvironment) object = option->source;
+    }
+    objects += (objects.empty() ? "" : ", ") + object;
+    begin = end + 2;
+  }
+  return {error.code(), objects, error.problem(), error.place().empty() ? places : error.place(),
+          error.hint()};
+}
+
+/// Runs a tool.
+/// \throws Error as NamingSources
 int RunNamingSources(const std::function<int(ToolRun&)>& run, ToolRun* tool_run) {
   try {
     return run(*tool_run);
   } catch (const Error& error) {
     if (error.code() != ErrorCode::kUsage) throw;
-    for (const OptionValue& option : tool_run->options) {
-      if (error.object() != "--" + option.key) continue;
-      if (option.origin == OptionOrigin::kEnvironment)
-        throw Error(error.code(), option.source, error.problem(), error.place(), error.hint());
-      const bool is_of_file =
-          option.origin == OptionOrigin::kConfigFile || option.origin == OptionOrigin::kSettingsFile;
-      if (is_of_file && error.place().empty())
-        throw Error(error.code(), error.object(), error.problem(), option.source, error.hint());
-    }
-    throw;
+    throw NamingSources(error, tool_run->options);
   }
 }
 

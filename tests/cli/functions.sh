@@ -9,6 +9,17 @@ fails() {
   grep -q -e "$text" err || { echo "$*: does not say '$text'"; cat err; exit 1; }
 }
 
+# overrides NOTICE WANTED-LINE UNWANTED-KEY [VARIABLE=VALUE]... COMMAND...: of two options that exclude each other the
+# configuration has this one, and a notice tells why.
+overrides() {
+  local notice=$1 wanted=$2 unwanted=$3
+  shift 3
+  env "$@" --print-config > out 2> err || { echo "$*"; cat err; exit 1; }
+  grep -qx -e "$wanted" out || { echo "$*: not $wanted"; cat out; exit 1; }
+  ! grep -e "^$unwanted: [^f]" out || { echo "$*: has $unwanted, too"; exit 1; }
+  grep -qF -e "$notice" err || { echo "$*: does not tell '$notice'"; cat err; exit 1; }
+}
+
 # explained OPTION ARGUMENT...: the value of an option of a run of one step, and who gave it; errors stay in ./err.
 explained() {
   local option=$1

@@ -1,0 +1,63 @@
+#include "lib/cli/option_exclusion.h"
+
+#include <algorithm>
+
+#include "lib/base/error.h"
+#include "lib/cli/option_table.h"
+
+namespace trainwright {
+
+bool IsDefault(const CLI::Option& option, const std::string& value) {
+  const std::string initial = option.get_default_str();
+  const bool is_flag = option.get_items_expected_max() == 0;
+  return value == (is_flag && initial.empty() ? "false" : initial);
+}
+
+std::set<std::string> OptionExclusions::ExcludedBy(const std::string& key) const {
+  std::set<std::string> others;
+  for (const std::vector<std::string>& keys : info_.exclusive) {
+    if (std::find(keys.begin(), keys.end(), key) != keys.end()) others.insert(keys.begin(), keys.end());
+  }
+  if (const CLI::Option* const option = app_.get_option_no_throw("--" + key)) {
+    for (const CLI::Option* other : option->get_excludes()) others.insert(DescribeOption(*other, info_).key);
+  }
+  others.erase(key);
+  return others;
+}
+
+std::string OptionExclusions::GivenInstead(const Origins& given, const std::string& key) const {
+  if (given.contains(key)) return key;
+  for (const std::string& other : ExcludedBy(key)) {
+    const CLI::Option* const option = app_.get_option_no_throw("--" + other);
+    if (option == nullptr || option->count() == 0 || !given.contains(other)) continue;
+    if (!IsDefault(*option, option->results().back())) return other;
+  }
+  return "";
+}
+
+bool OptionExclusions::GivesWay(const Origins& given, const std::string& key,
+                                const std::vector<std::string>& values, const std::string& source,
+                                std::vector<std::string>* notices) const {
+  const std::string instead = GivenInstead(given, key);
+  if (instead.empty() || instead == key) return !instead.empty();
+  const CLI::Option* const option = app_.get_option_no_throw("--" + key);
+  const bool says_something = option == nullptr || values.size() != 1 || !IsDefault(*option, values.front());
+  if (says_something) notices->push_back(source + ": --" + instead + " overrides it");
+  return true;
+}
+
+void OptionExclusions::Refuse(const std::map<const CLI::Option*, std::string>& sources) const {
+  for (const CLI::Option* option : app_.get_options()) {
+    const auto source = sources.find(option);
+    if (option->count() == 0 || source == sources.end()) continue;
+    for (const CLI::Option* other : option->get_excludes()) {
+      if (other->count() == 0) continue;
+      const auto of_other = sources.find(other);
+      throw Error(ErrorCode::kUsage, source->second,
+                  "excludes " + (of_other == sources.end() ? other->get_name() : of_other->second), "",
+                  "leave one of them out");
+    }
+  }
+}
+
+}  // namespace trainwright
