@@ -36,11 +36,10 @@ class JointKeys {
   std::vector<ConfigEntry> Settle() {
     SettleSwitches();
     SettleLength();
-    SettleIntervals();
     SettleEvaluation();
     SettleSaving();
     SettleLogging();
-    SettleCheckpointing();
+    SettleTwoNames();
     SettleOptimizer();
     SettleSchedule();
     SettleWarmup();
@@ -77,10 +76,10 @@ class JointKeys {
     return {ErrorCode::kUsage, PlaceOf(entry, around_.path), problem, "", hint};
   }
 
-  /// Takes the entry away where there is one, and says why if it said more than 0.
+  /// Takes the entry away where there is one, and says why, unless it is a number that says nothing.
   void Drop(const ConfigEntry* entry, const std::string& why) {
     if (entry == nullptr) return;
-    if (NumberOf(entry) != 0) Tell(*entry, "has no effect: " + why);
+    if (NumberOf(entry).value_or(1) > 0) Tell(*entry, "has no effect: " + why);
     Erase(entry);
   }
 
@@ -99,9 +98,9 @@ class JointKeys {
     entries_.push_back(std::move(cause));
   }
 
-  /// The value of an entry as the file has it; empty: it is none, or a list.
+  /// The value of an entry, true and false in one spelling; empty: it is none, or a list.
   static std::string TextOf(const ConfigEntry* entry) {
-    return entry == nullptr || entry->is_list ? "" : entry->values.front();
+    return entry == nullptr || entry->is_list ? "" : PlainWord(entry->values.front());
   }
 
   /// Of switches for one option those that are off give way to one that is on, or to the option's own key; of
@@ -116,9 +115,9 @@ class JointKeys {
           Switches{"checkpoint-activations", {"gradient-checkpointing", "activation-checkpointing"}},
           Switches{"quant", {"load-in-4bit"}}, Switches{"keep-best", {"load-best-model-at-end"}}}) {
       bool is_said = Find({option}) != nullptr;
-      for (const char* const name : switches) is_said = is_said || IsOn(Find({name}));
+      for (const char* const name : switches) is_said = is_said || TextOf(Find({name})) == "true";
       for (const char* const name : switches) {
-        if (!IsOff(Find({name}))) continue;
+        if (TextOf(Find({name})) != "false") continue;
         if (is_said) Erase(Find({name}));
         is_said = true;
       }
@@ -136,37 +135,33 @@ class JointKeys {
       Drop(Find({epochs}), "max_steps overrides it");
   }
 
-  /// Steps below 1 are a share of the run.
-  void SettleIntervals() {
-    const std::optional<double> length =
-        IsGiven("steps") ? NumberIn(around_.given("steps")) : NumberOf(Find({"max-steps"}));
-    for (const auto& [name, option] : {std::pair("eval-steps", "eval-every"),
-                                       {"save-steps", "save-every"},
-                                       {"logging-steps", "log-every"}}) {
-      ConfigEntry* const entry = Find({name});
-      const std::optional<double> number = NumberOf(entry);
-      if (!number || IsGiven(option)) continue;
-      if (*number >= 1 && *number < 1e15 && *number == std::floor(*number)) {
-        entry->values = {std::to_string(static_cast<int64_t>(*number))};  // 500.0 is 500
-      } else if (*number > 0 && *number < 1) {
-        if (length.value_or(0) <= 0)
-          throw Refusal(*entry, "is a share of the run, whose steps are not said",
-                        std::string("give --") + option + ", or max_steps");
-        entry->values = {std::to_string(static_cast<int64_t>(std::ceil(*number * *length)))};
-        Tell(*entry, "is " + entry->values.front() + " steps: below 1 it is a share of the run");
-      }
+  /// Steps below 1 are a share of the run. Called where they count.
+  void SettleInterval(const char* name, const std::string& option) {
+    ConfigEntry* const entry = Find({name});
+    const std::optional<double> number = NumberOf(entry);
+    if (!number || IsGiven(option)) return;
+    if (*number >= 1 && *number < 1e15 && *number == std::floor(*number)) {
+      entry->values = {std::to_string(static_cast<int64_t>(*number))};  // 500.0 is 500
+    } else if (*number > 0 && *number < 1) {
+      const std::optional<double> length =
+          IsGiven("steps") ? NumberIn(around_.given("steps")) : NumberOf(Find({"max-steps"}));
+      if (length.value_or(0) <= 0)
+        throw Refusal(*entry, "is a share of the run, whose steps are not said",
+                      "give --" + option + ", or max_steps");
+      entry->values = {std::to_string(static_cast<int64_t>(std::ceil(*number * *length)))};
+      Tell(*entry, "is " + entry->values.front() + " steps: below 1 it is a share of the run");
     }
   }
 
   /// eval_steps count with eval_strategy steps alone, and are logging_steps where they are not said.
   void SettleEvaluation() {
     const ConfigEntry* const found = Find({"eval-strategy", "evaluation-strategy"});
-    if (found == nullptr) return;
+    if (found == nullptr) return SettleInterval("eval-steps", "eval-every");
     const ConfigEntry strategy = *found;
     const std::string kind = TextOf(&strategy);
     if (IsGiven("eval-every")) {
       Drop(Find({DashedName(strategy.key).c_str()}), "--eval-every overrides it");
-    } else if (kind == "no" || kind == "false" || kind == "False") {
+    } else if (kind == "no" || kind == "false") {
       Drop(Find({"eval-steps"}), "eval_strategy is no");
       EvaluateAtEnds(strategy, "evaluations are before and after the run");
     } else if (kind == "epoch" && TextOf(Find({"save-strategy"})) == "epoch" && KeepsBest()) {
@@ -174,22 +169,16 @@ class JointKeys {
       EvaluateAtEnds(strategy, "each checkpoint is evaluated, which save_strategy makes after each epoch");
     } else if (kind == "epoch") {
       throw Refusal(strategy, "is epoch: evaluations come by the number of steps", "give --eval-every N");
+    } else if (Find({"eval-steps"}) != nullptr) {
+      SettleInterval("eval-steps", "eval-every");
     } else if (const ConfigEntry* const logging = Find({"logging-steps"});
-               kind == "steps" && logging != nullptr && Find({"eval-steps"}) == nullptr) {
+               kind == "steps" && logging != nullptr && Find({"eval-every", "eval-interval"}) == nullptr) {
+      SettleInterval("logging-steps", "log-every");
       Imply(*logging, "eval-every", TextOf(logging), "eval_steps are logging_steps where they are not said");
     }
   }
 
-  static bool IsOn(const ConfigEntry* entry) {
-    const std::string text = TextOf(entry);
-    return text == "true" || text == "True";
-  }
-  static bool IsOff(const ConfigEntry* entry) {
-    const std::string text = TextOf(entry);
-    return text == "false" || text == "False";
-  }
-
-  bool KeepsBest() { return IsOn(Find({"load-best-model-at-end"})); }
+  bool KeepsBest() { return TextOf(Find({"load-best-model-at-end"})) == "true"; }
 
   /// Makes a strategy --eval-every 0, which is said where there is something to evaluate on.
   void EvaluateAtEnds(const ConfigEntry& strategy, const std::string& why) {
@@ -205,17 +194,26 @@ class JointKeys {
 
   /// save_steps count with save_strategy steps alone; best saves where it evaluates.
   void SettleSaving() {
-    const ConfigEntry* const found = Find({"save-strategy"});
-    if (found == nullptr) return;
-    const ConfigEntry strategy = *found;
-    const std::string kind = TextOf(&strategy);
-    if (kind == "steps") return;
+    const std::string kind = TextOf(Find({"save-strategy"}));
+    if (kind.empty() || kind == "steps") return SettleInterval("save-steps", "save-every");
+    if (kind == "best") return SettleSavingOfBest();
     if (IsGiven("save-every")) return Drop(Find({"save-strategy"}), "--save-every overrides it");
     Drop(Find({"save-steps"}), "save_strategy is " + kind);
-    if (kind != "best") return;
+  }
+
+  void SettleSavingOfBest() {
+    const std::string why = "save_strategy best saves where it evaluates";
     Drop(Find({"load-best-model-at-end"}), "save_strategy best keeps it, too");
-    if (const ConfigEntry* const steps = Find({"eval-steps"}); steps != nullptr)
-      Imply(*steps, "save-every", TextOf(steps), "save_strategy best saves where it evaluates");
+    Drop(Find({"save-steps"}), "save_strategy is best");
+    if (!IsGiven("save-every")) {
+      const std::string given = around_.given("eval-every");
+      const ConfigEntry* const steps = Find({"eval-steps", "eval-every", "eval-interval"});
+      if (!given.empty()) {
+        Imply(*Find({"save-strategy"}), "save-every", given, why);
+      } else if (steps != nullptr) {
+        Imply(*steps, "save-every", TextOf(steps), why);
+      }
+    }
     ConfigEntry* const entry = Find({"save-strategy"});
     Rename(entry, "keep-best");
     entry->values = {"1"};
@@ -224,14 +222,17 @@ class JointKeys {
 
   void SettleLogging() {
     const std::string kind = TextOf(Find({"logging-strategy"}));
-    if (!kind.empty() && kind != "steps") Drop(Find({"logging-steps"}), "logging_strategy is " + kind);
+    if (kind.empty() || kind == "steps") return SettleInterval("logging-steps", "log-every");
+    Drop(Find({"logging-steps"}), "logging_strategy is " + kind);
   }
 
-  /// Two names of one field, which a file that transformers wrote has both.
-  void SettleCheckpointing() {
-    const ConfigEntry* const older = Find({"gradient-checkpointing"});
-    if (older == nullptr || TextOf(older) != TextOf(Find({"activation-checkpointing"}))) return;
-    Erase(older);
+  /// Two names of one field, which a file may have both.
+  void SettleTwoNames() {
+    for (const auto& [older, newer] :
+         {std::pair("gradient-checkpointing", "activation-checkpointing"), {"no-cuda", "use-cpu"}}) {
+      const ConfigEntry* const entry = Find({older});
+      if (entry != nullptr && TextOf(entry) == TextOf(Find({newer}))) Erase(entry);
+    }
   }
 
   /// Numbers of Adam have no effect with an optimizer that takes none, and SGD has no momentum.
@@ -246,8 +247,9 @@ class JointKeys {
       if (found != nullptr && (is_sgd || !OptimizerTakes(ours, option)))
         Drop(Find({theirs}), "the optimizer does not take it");
     }
-    if (is_sgd && !IsGiven("beta1") && Find({"beta1"}) == nullptr)
-      Imply(*Find({"optim"}), "beta1", "0", "Hugging Face's SGD has no momentum");
+    const bool says_momentum = IsGiven("beta1") || IsGiven("cycle-momentum") || IsGiven("resume") ||
+                               Find({"beta1", "cycle-momentum"}) != nullptr;
+    if (is_sgd && !says_momentum) Imply(*Find({"optim"}), "beta1", "0", "Hugging Face's SGD has no momentum");
   }
 
   /// What Hugging Face's schedules are beside their curves, unless the file or who goes before it says it.
@@ -268,7 +270,10 @@ class JointKeys {
         Tell(type,
              "falls as 1 - sqrt here: lr_scheduler_kwargs.decay_type may say 1-sqrt, and is cosine there");
     } else if (name == "linear" || name == "cosine") {
-      if (Find({"min-lr", "min-lr-ratio"}) == nullptr && !IsGiven("min-lr-ratio") && !resumes)
+      const bool says_least =
+          Find({"min-lr", "min-lr-ratio", "lr-scheduler-kwargs.min-lr", "lr-scheduler-kwargs.min-lr-rate",
+                "lr-scheduler-kwargs.min-lr-ratio"}) != nullptr;
+      if (!says_least && !IsGiven("min-lr-ratio") && !resumes)
         Imply(type, "min-lr-ratio", "0", "Hugging Face's " + name + " ends at 0");
     }
   }

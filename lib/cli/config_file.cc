@@ -49,7 +49,7 @@ class MappingReader {
       RefuseRepeated(key, line);
       const bool is_foreign = FindSynonym(foreign_, key) != nullptr;
       if (is_foreign && item.second.IsNull()) continue;
-      if (is_foreign && item.second.IsMap()) {
+      if (is_foreign && item.second.IsMap() && (item.second.size() > 0 || MayBeMapping(key))) {
         Read(item.second, key + ".");
       } else {
         entries_.push_back(EntryOf(key, item.second, line));
@@ -60,6 +60,14 @@ class MappingReader {
   std::vector<ConfigEntry> entries() && { return std::move(entries_); }
 
  private:
+  /// Of other programs' names those whose keys have names of their own, and those without effect.
+  bool MayBeMapping(const std::string& key) const {
+    const std::string inside = DashedName(key) + ".";
+    const auto first = foreign_.lower_bound(inside);
+    return FindSynonym(foreign_, key)->key.empty() ||
+           (first != foreign_.end() && first->first.starts_with(inside));
+  }
+
   void RefuseRepeated(const std::string& key, int line) {
     if (keys_.insert(key).second) return;
     throw Error(ErrorCode::kUsage, path_, "key '" + key + "' is given twice", AtLine(line),

@@ -24,13 +24,6 @@ void JoinValues(ConfigEntry* entry) {
   if (joined.empty()) entry->key.clear();
 }
 
-/// "True", as Python writes it, is true.
-std::string PlainWord(const std::string& value) {
-  if (value == "True" || value == "TRUE") return "true";
-  if (value == "False" || value == "FALSE") return "false";
-  return value;
-}
-
 Error Uncounterparted(const OptionSynonym& synonym, const std::string& place, const std::string& value) {
   std::string known;
   for (const auto& [theirs, ours] : synonym.words) known += (known.empty() ? "" : ", ") + theirs;

@@ -10,6 +10,12 @@ std::string DashedName(const std::string& name) {
   return dashed;
 }
 
+std::string PlainWord(const std::string& value) {
+  if (value == "True" || value == "TRUE") return "true";
+  if (value == "False" || value == "FALSE") return "false";
+  return value;
+}
+
 const OptionSynonym* FindSynonym(const OptionSynonyms& synonyms, const std::string& name) {
   std::string path = DashedName(name);
   while (true) {
@@ -27,7 +33,7 @@ std::string HintOfSynonym(const OptionSynonyms& synonyms, const std::string& nam
   std::string hint = synonym->key.empty() ? "it has no effect here" : "its name here is --" + synonym->key;
   if (synonym->only_words && !synonym->key.empty()) {
     for (const auto& [theirs, ours] : synonym->words) {
-      if (theirs == "true") hint += " " + ours;
+      if (theirs == "true" && ours != "true") hint += " " + ours;  // a flag takes no value
     }
   }
   return hint + (synonym->notice.empty() ? "" : ": " + synonym->notice);

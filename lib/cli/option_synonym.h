@@ -26,6 +26,9 @@ using OptionSynonyms = std::map<std::string, OptionSynonym>;
 /// The name with dashes for underscores, and without those that it begins with.
 std::string DashedName(const std::string& name);
 
+/// "True" and "TRUE", as Python and YAML write it, are "true", and so is false; any other value is itself.
+std::string PlainWord(const std::string& value);
+
 /// That of a name with dashes or underscores; of a key in a mapping the mapping's, where the key has none of
 /// its own. nullptr: it is unknown.
 const OptionSynonym* FindSynonym(const OptionSynonyms& synonyms, const std::string& name);

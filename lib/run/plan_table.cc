@@ -798,7 +798,7 @@ PlanTable ShareRows() {
   };
 }
 
-/// The last but for those of updates and shares.
+/// How samples are made, and other options that the first states lack. The rows of updates and shares follow.
 PlanTable SampleRows() {
   return {
       {.stored = "max_batch_tokens",

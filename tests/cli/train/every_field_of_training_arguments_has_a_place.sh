@@ -39,7 +39,7 @@ assert "did you mean --learning-rate? its name here is --lr" in train("--learnin
 
 flags = ("--batch 8 --accum 1 --epochs 3.0 --lr 5e-05 --schedule linear --min-lr-ratio 0 --warmup 0 --optimizer adamw "
          "--weight-decay 0.0 --beta1 0.9 --beta2 0.999 --adam-eps 1e-08 --clip 1.0 --label-smoothing 0.0 --log-every 500 "
-         "--save-every 500 --seed 42 --workers 0 --pin on --dist-timeout 1800").split()
+         "--save-every 500 --seed 42 --workers 0 --pin on --dist-timeout 1800 --mixed-precision no").split()
 expected = train(*flags).stdout
 assert expected
 written = listed["written"]

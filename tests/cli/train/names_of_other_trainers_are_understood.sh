@@ -79,10 +79,11 @@ help_text = pathlib.Path("help").read_text()
 tools = pathlib.Path(os.environ["TRAINWRIGHT_SOURCE_DIR"], "tools")
 table = (tools / "train_synonym_options.cc").read_text() + (tools / "training_arguments_options.cc").read_text()
 keys = set(re.findall(r'\.key = "([^"]+)"', table))
-chosen = re.findall(r'Choosing\("([^"]+)", "([^"]+)"\)', table)
+chosen = re.findall(r'(?:Choosing|Switching)\("([^"]+)", "([^"]+)"(?:, "([^"]+)")?\)', table)
 assert len(keys) > 20 and len(chosen) > 4
 for key in keys:
     assert re.search(rf"^  --{key}\b", help_text, re.M), key
-for key, value in chosen:
-    subprocess.run(["train", f"--{key}", value, "--print-config"], check=True, stdout=subprocess.DEVNULL)
+for key, *values in chosen:
+    for value in filter(None, values):
+        subprocess.run(["train", f"--{key}", value, "--print-config"], check=True, stdout=subprocess.DEVNULL)
 PYTHON

@@ -25,7 +25,15 @@ same 'save_strategy: epoch\nsave_steps: 500\n' --save-every epoch
 same 'save_strategy: steps\nsave_steps: 50.0\nsave_total_limit: 3\n' --save-every 50 --keep 3
 same 'save_strategy: best\neval_steps: 50\nload_best_model_at_end: True\n' --eval-every 50 --save-every 50 --keep-best 1
 refused "'sometimes' has no counterpart" 'save_strategy: sometimes\n'
-same 'logging_strategy: epoch\nlogging_steps: 500\n'
+same 'logging_strategy: epoch\nlogging_steps: 0.1\n'
+same 'eval_strategy: no\neval_steps: 0.1\nsave_strategy: epoch\nsave_steps: 0.1\n' --save-every epoch
+same 'eval_strategy: steps\nlogging_steps: 20\neval-every: 50\n' --eval-every 50 --log-every 20
+same 'save_strategy: best\neval_strategy: steps\nlogging_steps: 20\n' --eval-every 20 --log-every 20 --save-every 20 --keep-best 1
+data=(--save-every 100)
+same 'save_strategy: best\neval_steps: 50\n' --eval-every 50 --keep-best 1
+data=(--eval-every 50)
+same 'save_strategy: best\neval_steps: 20\n' --save-every 50 --keep-best 1
+data=()
 same 'max_steps: 1000\nlogging_steps: 0.01\nsave_steps: 0.25\n' --steps 1000 --log-every 10 --save-every 250
 refused "'save_steps' in line 1: is a share" 'save_steps: 0.25\n'
 same 'metric_for_best_model: eval_loss\ngreater_is_better: False\n'
@@ -39,6 +47,9 @@ data=()
 # How it learns.
 same 'optim: paged_adamw_8bit\n' --optimizer adamw8bit
 same 'optim: sgd\nadam_beta1: 0.9\nadam_beta2: 0.999\nadam_epsilon: 1e-8\n' --optimizer sgd --beta1 0
+same 'optim: sgd\ncycle_momentum: true\n' --optimizer sgd --cycle-momentum
+same 'lr_scheduler_type: cosine\nlr_scheduler_kwargs: {min_lr_rate: 0.1}\n' --schedule cosine --min-lr-ratio 0.1
+refused "must be a single value" 'learning_rate: {}\n'
 same 'optim: lion_32bit\nadam_beta1: 0.9\nadam_epsilon: 1e-8\n' --optimizer lion --beta1 0.9
 same 'lr_scheduler_type: cosine_with_min_lr\nlr_scheduler_kwargs: {min_lr_rate: 0.1}\n' --schedule cosine --min-lr-ratio 0.1
 same 'learning_rate: 0.001\nlr_scheduler_type: cosine_with_min_lr\nlr_scheduler_kwargs:\n  min_lr: 0.0001\n' \
@@ -65,6 +76,8 @@ same 'load_in_4bit: false\n' --quant none
 data=()
 
 # Where it computes.
+same 'use_cpu: true\nno_cuda: true\n' --device cpu
+same 'bf16: true\nfp16: FALSE\n' --mixed-precision bf16
 same 'use_cpu: true\ntorch_empty_cache_steps: 4\nauto_find_batch_size: True\nddp_timeout: 90\n' \
   --device cpu --empty-cache-every 4 --auto-oom --dist-timeout 90
 same 'gradient_checkpointing: true\nactivation_checkpointing: true\ngradient_checkpointing_kwargs: {use_reentrant: false}\n' \
