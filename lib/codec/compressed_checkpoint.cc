@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <span>
 #include <utility>
 
 #include "lib/base/error.h"
@@ -84,6 +85,10 @@ class DecodingReader final : public RandomReader {
   std::string name_;
 };
 
+std::string ObjectName(const RandomReader& file, const SafetensorsEntry& entry) {
+  return file.name() + ": tensor '" + entry.name + "'";
+}
+
 class CompressedBase final : public BaseTensors {
  public:
   explicit CompressedBase(std::unique_ptr<RandomReader> file)
@@ -121,7 +126,7 @@ StoredTensor::StoredTensor(const RandomReader& file, const CompressedHead& head,
                            uint64_t offset, uint64_t coded_bytes, std::optional<TensorBytes> base)
     : file_(file) {
   const SafetensorsEntry& entry = head.source.entries[entry_index];
-  const std::string object = file.name() + ": tensor '" + entry.name + "'";
+  const std::string object = ObjectName(file, entry);
   if (base) base_ = std::make_shared<const TensorBytes>(std::move(*base));
   const auto too_small = [&] { return BadInputAt(offset, object, "it is smaller than what it must hold"); };
   if (coded_bytes < BlockDecoder::kHeadBytes) throw too_small();
@@ -232,12 +237,17 @@ StoredTensor CompressedCheckpoint::OpenWithBase(size_t entry, BaseTensors* base)
 
 std::vector<DamagedBlock> CompressedCheckpoint::FindDamage(size_t entry, BaseTensors* base) const {
   const std::string& name = head_.source.entries[entry].name;
+  const std::string object = ObjectName(*file_, head_.source.entries[entry]);
+  const auto is_of_this_file = [&](const Error& error) {  // and not of the base, which is read on the way
+    return error.code() == ErrorCode::kBadInput &&
+           (error.object() == file_->name() || error.object().starts_with(object));
+  };
   std::vector<DamagedBlock> damage;
   std::optional<StoredTensor> tensor;
   try {
     tensor.emplace(OpenWithBase(entry, base));
   } catch (const Error& error) {
-    if (error.code() != ErrorCode::kBadInput) throw;
+    if (!is_of_this_file(error)) throw;
     damage.push_back({name, {}, error.what()});
     return damage;
   }
@@ -253,7 +263,7 @@ std::vector<DamagedBlock> CompressedCheckpoint::FindDamage(size_t entry, BaseTen
         tensor->CheckBlock(block);
       }
     } catch (const Error& error) {
-      if (error.code() != ErrorCode::kBadInput) throw;
+      if (!is_of_this_file(error)) throw;
       damage.push_back({name, block, error.what()});
     }
   }

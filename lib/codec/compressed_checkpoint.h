@@ -74,6 +74,7 @@ class CompressedCheckpoint {
   StoredTensor OpenWithBase(size_t entry, BaseTensors* base) const;
   /// Everything wrong with one tensor; empty when it is sound.
   /// \param base null: without what needs it
+  /// \throws Error{kBadInput} about the base; Error{kIo}
   std::vector<DamagedBlock> FindDamage(size_t entry, BaseTensors* base) const;
 
  private:

@@ -4,9 +4,16 @@
 
 #include <algorithm>
 #include <array>
+#include <memory>
+#include <optional>
 #include <random>
+#include <span>
+#include <string>
+#include <utility>
 
+#include "lib/base/error.h"
 #include "lib/codec/compressed_checkpoint.h"
+#include "lib/io/random_reader.h"
 #include "tests/codec/checkpoint_fixture.h"
 #include "tests/support/support.h"
 
@@ -229,6 +236,64 @@ TEST(CompressedCheckpointTest, ADifferenceNeedsItsBaseAndNoOther) {
     EXPECT_EQ(Convert(compressed, CompressedForm::kStream),
               Compress(after, {.form = CompressedForm::kStream, .base = &base}));
   }
+}
+
+/// Is written to by another after so many reads.
+class ChangingReader final : public RandomReader {
+ public:
+  ChangingReader(Bytes bytes, int reads) : bytes_(std::move(bytes)), reads_(reads) {}
+  uint64_t size_bytes() const override { return bytes_.size(); }
+  const std::string& name() const override { return name_; }
+
+ protected:
+  size_t ReadSome(uint64_t offset, std::span<uint8_t> out) const override {
+    if (reads_-- == 0) throw Error(ErrorCode::kBadInput, name_, "changed while it was read");
+    std::copy_n(bytes_.begin() + static_cast<ptrdiff_t>(offset), out.size(), out.begin());
+    return out.size();
+  }
+
+ private:
+  std::string name_ = "base";
+  Bytes bytes_;
+  mutable int reads_;
+};
+
+/// Whose tensors are read block by block.
+class ChangingBase final : public BaseTensors {
+ public:
+  ChangingBase(const Bytes& file, int reads) : base_(file), reads_(reads) {}
+  const std::string& name() const override { return base_.name(); }
+  Xxh128Digest Hash() override { return base_.Hash(); }
+  std::optional<TensorBytes> Read(const SafetensorsEntry& entry) override {
+    return TensorBytes::Own(std::make_unique<ChangingReader>(base_.Read(entry)->owned, reads_));
+  }
+
+ private:
+  MemoryBase base_;
+  int reads_;
+};
+
+TEST(CompressedCheckpointTest, AFaultOfTheBaseIsNoDamageOfATensor) {
+  const Bytes before = test::SmallCheckpoint();
+  Bytes after = before;
+  for (size_t i = after.size() - 15360; i < after.size(); i += 16)
+    after[i] = static_cast<uint8_t>(after[i] + 1);
+  MemoryBase base(before);
+  Bytes compressed = Compress(after, {.base = &base});
+  const auto reader = MemoryRandomReader(compressed, "model");
+  const CompressedCheckpoint checkpoint(reader.get());
+  const size_t b = checkpoint.IndexOf("b");
+  ASSERT_EQ(checkpoint.Open(b).decoder().transform(), TensorTransform::kBase);
+  for (const int reads : {0, 1, 2}) {  // while its hash is taken, and at the first two blocks
+    ChangingBase changing(before, reads);
+    EXPECT_THAT(MessageOf([&] { checkpoint.FindDamage(b, &changing); }),
+                testing::StartsWith("base: changed while it was read"));
+  }
+  ChangingBase sound(before, -1);
+  EXPECT_TRUE(checkpoint.FindDamage(b, &sound).empty());
+  compressed[compressed.size() - checkpoint.tail().coded_bytes[2] -
+             checkpoint.Open(b).decoder().IndexBytes() - 1] ^= 1;
+  EXPECT_EQ(checkpoint.FindDamage(b, &sound).size(), 1u);
 }
 
 TEST(CompressedCheckpointTest, APlainFileIsToldFromACompressedOne) {

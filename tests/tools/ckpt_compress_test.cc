@@ -136,7 +136,7 @@ TEST_F(CkptCompressFaultTest, ABaseThatIsWrittenToMeanwhileIsNoticed) {
   WriteFile(folder_.path("large.safetensors"), Checkpoint(2, 3'000'000, 5));
   const ProcessResult result = Shell(R"sh(
     ckpt-compress -q --base base large.safetensors -o small
-    for input in large.safetensors '-d small'; do
+    for input in large.safetensors '-d small' '-d --keep-going small'; do
       LD_PRELOAD=$PRELOAD SYSCALL_FAULT='write /.out 1 STOP' ckpt-compress --base base $input -o out 2> log & pid=$!
       for _ in $(seq 1000); do grep -q '^State:.T' /proc/$pid/status && break; sleep 0.01; done
       printf x | dd of=base bs=1 seek=11000000 conv=notrunc 2> /dev/null
