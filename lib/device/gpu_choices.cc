@@ -3,13 +3,24 @@
 #include <ATen/Context.h>
 
 #include <cstdlib>
+#include <string>
 
 namespace trainwright {
+namespace {
+
+/// Where it has that value already, as in all calls but the first, nothing is written that a thread may be
+/// reading.
+void SetVariable(const char* name, const std::string& value) {
+  const char* const present = std::getenv(name);
+  if (present == nullptr || value != present) setenv(name, value.c_str(), /*overwrite=*/1);
+}
+
+}  // namespace
 
 void PrepareGpuChoices(const GpuChoices& choices) {
   if (!choices.allocator_conf.empty()) {
-    setenv("PYTORCH_CUDA_ALLOC_CONF", choices.allocator_conf.c_str(), /*overwrite=*/1);
-    setenv("PYTORCH_ALLOC_CONF", choices.allocator_conf.c_str(), /*overwrite=*/1);  // goes before the other
+    SetVariable("PYTORCH_CUDA_ALLOC_CONF", choices.allocator_conf);
+    SetVariable("PYTORCH_ALLOC_CONF", choices.allocator_conf);  // goes before the other
   }
   // cuBLAS gives the same bits on every run only with a workspace of its own for each stream; a value of the
   // user's is kept.

@@ -19,7 +19,8 @@ struct GpuChoices {
   std::string allocator_conf;
 };
 
-/// Sets variables that CUDA's libraries read when they are loaded: before that.
+/// Sets variables that CUDA's libraries read when they are loaded: before that, and before there are threads.
+/// Called again with the same choices it leaves the environment alone.
 void PrepareGpuChoices(const GpuChoices& choices);
 
 /// Passes the rest to torch, where there is a GPU.

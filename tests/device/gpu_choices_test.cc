@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
+#include <cstring>
 #include <string>
 
 #include "lib/device/process_setup.h"
@@ -50,6 +51,19 @@ TEST(SetUpGpuTest, DeterministicKeepsAWorkspaceThatTheUserSet) {
   setenv("CUBLAS_WORKSPACE_CONFIG", ":16:8", 1);
   PrepareGpuChoices({.deterministic = true});
   EXPECT_EQ(Variable("CUBLAS_WORKSPACE_CONFIG"), ":16:8");
+}
+
+TEST(SetUpGpuTest, OfVariablesThatHaveTheirValuesNoneIsWrittenAgainWhileThreadsMayReadThem) {
+  static char of_cuda[] = "PYTORCH_CUDA_ALLOC_CONF=backend:native";
+  static char of_any[] = "PYTORCH_ALLOC_CONF=backend:native";
+  static char workspace[] = "CUBLAS_WORKSPACE_CONFIG=:4096:8";
+  for (char* const text : {of_cuda, of_any, workspace}) ASSERT_EQ(putenv(text), 0);
+  SetUpBackend({.gpu = {.deterministic = true, .allocator_conf = "backend:native"}});
+  // What is set anew has other memory than putenv gave it.
+  for (char* const text : {of_cuda, of_any, workspace}) {
+    char* const value = std::strchr(text, '=') + 1;
+    EXPECT_EQ(static_cast<const void*>(std::getenv(std::string(text, value - 1).c_str())), value);
+  }
 }
 
 TEST(SetUpGpuTest, TheAllocatorsSettingsReplaceThoseOfTheEnvironmentBeforeCudaIsLoaded) {
