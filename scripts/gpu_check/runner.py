@@ -6,6 +6,7 @@ is run again by the next call; all others that have a line are not.
 """
 import dataclasses
 import json
+import math
 import os
 import pathlib
 import signal
@@ -17,20 +18,33 @@ import typing
 DRY_RUN_PATIENCE = 10  # times a step's limit: what a loaded machine without a GPU takes is no matter
 
 
-class StepFailed(Exception):
-    """What a step checks does not hold; the figures so far may be given."""
+class Unfinished(Exception):
+    """Of a step that came to no good end; the figures so far may be given."""
 
     def __init__(self, problem, figures=None):
         super().__init__(problem)
         self.figures = figures or {}
 
 
+class StepFailed(Unfinished):
+    """What a step checks does not hold."""
+
+
+class OutOfTime(Unfinished):
+    """A command did not end within the step's limit or before the deadline."""
+
+
 class NotAvailable(Exception):
     """The machine, or this build, lacks what the step is about."""
 
 
-class OutOfTime(Exception):
-    """A command did not end within the step's limit or before the deadline."""
+def as_json(value):
+    """With null for the numbers that JSON has no word for: infinities and NaN."""
+    if isinstance(value, dict):
+        return {name: as_json(each) for name, each in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [as_json(each) for each in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 @dataclasses.dataclass(frozen=True)
@@ -103,13 +117,14 @@ class Runner:
         except StepFailed as problem:
             record.update(status="failed", problem=str(problem), figures=problem.figures)
         except OutOfTime as problem:
-            record.update(status="cut_off" if remaining < limit_s else "failed", problem=str(problem))
+            record.update(status="cut_off" if remaining < limit_s else "failed", problem=str(problem), figures=problem.figures)
         except Exception as problem:  # of this script: the steps behind it run all the same
             record.update(status="failed", problem=f"{type(problem).__name__}: {problem}")
+        record["figures"] = as_json(record["figures"])
         record["time_s"] = round(time.monotonic() - before, 1)
         record["ended"] = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
         with self.lines.open("a", encoding="utf-8") as lines:
-            lines.write(json.dumps(record) + "\n")
+            lines.write(json.dumps(record, allow_nan=False) + "\n")
         if record["status"] != "cut_off":
             self.done[step.name] = record
         words = record["problem"] or ", ".join(f"{k} {v}" for k, v in record["figures"].items() if not isinstance(v, (dict, list)))

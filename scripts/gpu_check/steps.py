@@ -1,4 +1,5 @@
 """The steps of the check, in the order of what is worth most should the machine go back early. One function a step."""
+import contextlib
 import hashlib
 import json
 import math
@@ -9,7 +10,7 @@ import statistics
 
 from bundle import TESTS
 from power import PowerSampler
-from runner import NotAvailable, Step, StepFailed
+from runner import NotAvailable, OutOfTime, Step, StepFailed
 
 HERE = pathlib.Path(__file__).resolve().parent
 PUBLISHED_TFLOPS = 989.4  # dense bf16 of an H100 SXM and of an H200
@@ -100,6 +101,19 @@ def python_torch(runner, script, *arguments):
     return json.loads(text.strip().splitlines()[-1])
 
 
+@contextlib.contextmanager
+def kept_when_time_ends(figures, problems):
+    """Around what fills both one by one: where it is cut off, what it has come to is told."""
+    try:
+        yield
+    except OutOfTime as end:
+        raise OutOfTime("; ".join([str(end), *problems]), figures) from None
+
+
+def last(numbers):
+    return numbers[-1] if numbers else None
+
+
 def cases(text, word):
     """How many of a test program's cases are "PASSED" or "SKIPPED"."""
     found = re.search(rf"\[ *{word} *\] (\d+) tests?", text)
@@ -126,22 +140,23 @@ def first_steps(runner):
     """Three steps of each family with launches that the host waits for: a fault is told where it happens."""
     figures, problems = {}, []
     seq = 64 if runner.settings.tiny else 256
-    for model in ("llama-1m", "qwen2-0.5b", "nanogpt-10m", "neox-tiny", "ten-nano"):
-        if runner.settings.tiny and model == "qwen2-0.5b":
-            continue
-        for precision in ("no", "bf16", "fp16"):
-            if runner.settings.tiny and (precision == "fp16" or model != "llama-1m" and precision != "no"):
+    with kept_when_time_ends(figures, problems):
+        for model in ("llama-1m", "qwen2-0.5b", "nanogpt-10m", "neox-tiny", "ten-nano"):
+            if runner.settings.tiny and model == "qwen2-0.5b":
                 continue
-            name = f"first-{model}-{precision}"
-            try:
-                steps, _ = train(runner, name, model, seq, 2, 3, "--mixed-precision", precision, "--log-every", "1",
-                                 CUDA_LAUNCH_BLOCKING="1")
-                losses = [step["loss_nats"] for step in steps]
-                figures[f"{model} {precision}"] = losses[-1]
-                if len(losses) != 3 or not all(loss is not None and math.isfinite(loss) for loss in losses):
-                    problems.append(f"{model} {precision}: losses {losses}")
-            except StepFailed as problem:
-                problems.append(f"{model} {precision}: {str(problem)[-300:]}")
+            for precision in ("no", "bf16", "fp16"):
+                if runner.settings.tiny and (precision == "fp16" or model != "llama-1m" and precision != "no"):
+                    continue
+                name = f"first-{model}-{precision}"
+                try:
+                    steps, _ = train(runner, name, model, seq, 2, 3, "--mixed-precision", precision, "--log-every", "1",
+                                     CUDA_LAUNCH_BLOCKING="1")
+                    losses = [step["loss_nats"] for step in steps]
+                    figures[f"{model} {precision}"] = last(losses)
+                    if len(losses) != 3 or not all(loss is not None and math.isfinite(loss) for loss in losses):
+                        problems.append(f"{model} {precision}: losses {losses}")
+                except StepFailed as problem:
+                    problems.append(f"{model} {precision}: {str(problem)[-300:]}")
     if problems:
         raise StepFailed("; ".join(problems), figures)
     return figures
@@ -150,21 +165,22 @@ def first_steps(runner):
 def gpu_tests(runner):
     """The cases that have cuda in their names, of each test program of a bundle. One without any has failed."""
     figures, failed, unseen = {}, [], []
-    for name in TESTS:
-        program = pathlib.Path(runner.test_program(name))
-        if not program.exists():
-            raise NotAvailable(f"{program} is not built")
-        _, text = runner.run(program, "--gtest_filter=*cuda*", "--gtest_brief=1", check=False)
-        figures[name] = {word.lower(): cases(text, word) for word in ("PASSED", "SKIPPED")}
-        broken = sorted(set(re.findall(r"\[  FAILED  \] (\S+?)[, ].*\(\d+ ms\)", text)))
-        figures[name]["failed"] = broken
-        failed += broken
-        if "PASSED" not in text and "[  FAILED  ]" not in text:
-            failed.append(f"{name} died: {text[-500:].strip()}")
-        elif not (broken or figures[name]["passed"] or figures[name]["skipped"]):
-            failed.append(f"{name} has no case for a GPU")
-        if not (broken or figures[name]["passed"]):
-            unseen.append(name)
+    with kept_when_time_ends(figures, failed):
+        for name in TESTS:
+            program = pathlib.Path(runner.test_program(name))
+            if not program.exists():
+                raise NotAvailable(f"{program} is not built")
+            _, text = runner.run(program, "--gtest_filter=*cuda*", "--gtest_brief=1", check=False)
+            figures[name] = {word.lower(): cases(text, word) for word in ("PASSED", "SKIPPED")}
+            broken = sorted(set(re.findall(r"\[  FAILED  \] (\S+?)[, ].*\(\d+ ms\)", text)))
+            figures[name]["failed"] = broken
+            failed += broken
+            if "PASSED" not in text and "[  FAILED  ]" not in text:
+                failed.append(f"{name} died: {text[-500:].strip()}")
+            elif not (broken or figures[name]["passed"] or figures[name]["skipped"]):
+                failed.append(f"{name} has no case for a GPU")
+            if not (broken or figures[name]["passed"]):
+                unseen.append(name)
     figures["without_a_case_that_ran"] = unseen
     # Of a dry run most programs have cases for a GPU alone.
     if runner.settings.device != "cpu" and not failed and len(unseen) > (len(TESTS) - 1 if runner.settings.tiny else 0):
@@ -209,7 +225,8 @@ def losses_of(runner, name, options, device=None):
 
 def difference(on_cpu, on_gpu):
     """Of pairs the largest, as a share of the CPU's; infinite where numbers are missing or none."""
-    if len(on_cpu) != len(on_gpu) or not all(number is not None and math.isfinite(number) for number in on_gpu):
+    numbers = [*on_cpu, *on_gpu]
+    if not numbers or len(on_cpu) != len(on_gpu) or not all(n is not None and math.isfinite(n) for n in numbers):
         return math.inf
     return max(abs(gpu / cpu - 1) for cpu, gpu in zip(on_cpu, on_gpu))
 
@@ -245,27 +262,28 @@ def features(runner):
     figures, problems, still = {}, [], {}
 
     def judge(name, on_cpu, on_gpu, tolerance):
-        figures[name] = {"cpu": on_cpu[-1], "gpu": on_gpu[-1], "difference": difference(on_cpu, on_gpu)}
+        figures[name] = {"cpu": last(on_cpu), "gpu": last(on_gpu), "difference": difference(on_cpu, on_gpu)}
         if not figures[name]["difference"] <= tolerance:
             problems.append(f"{name}: {on_cpu} on the CPU, {on_gpu} on the GPU")
 
-    for name, options, tolerance in FEATURES:
-        adapter = "--lora 8 " if "--lora" in options else ""
+    with kept_when_time_ends(figures, problems):
+        for name, options, tolerance in FEATURES:
+            adapter = "--lora 8 " if "--lora" in options else ""
+            try:
+                on_cpu, on_gpu = losses_of(runner, f"{name}-cpu", options, "cpu"), losses_of(runner, f"{name}-gpu", options)
+                judge(name, on_cpu, on_gpu, tolerance)
+                if adapter not in still:
+                    still[adapter] = losses_of(runner, f"still{'-adapter' * bool(adapter)}",
+                                               adapter + "--lr 1e-30 --mixed-precision no", "cpu")
+                if not 2 * tolerance < difference(still[adapter], on_cpu) < math.inf:  # a GPU that updates nothing would pass
+                    problems.append(f"{name}: without updates losses are {still[adapter]}, with them {on_cpu}: too near to tell")
+            except StepFailed as problem:
+                problems.append(f"{name}: {str(problem)[-300:]}")
         try:
-            on_cpu, on_gpu = losses_of(runner, f"{name}-cpu", options, "cpu"), losses_of(runner, f"{name}-gpu", options)
-            judge(name, on_cpu, on_gpu, tolerance)
-            if adapter not in still:
-                still[adapter] = losses_of(runner, f"still{'-adapter' * bool(adapter)}",
-                                           adapter + "--lr 1e-30 --mixed-precision no", "cpu")
-            if not difference(still[adapter], on_cpu) > 2 * tolerance:  # a GPU that updates nothing would pass
-                problems.append(f"{name}: without updates losses are {still[adapter]}, with them {on_cpu}: too near to tell")
+            for name, (on_cpu, on_gpu) in use_of_checkpoints(runner):
+                judge(name, on_cpu, on_gpu, 0.02)
         except StepFailed as problem:
-            problems.append(f"{name}: {str(problem)[-300:]}")
-    try:
-        for name, (on_cpu, on_gpu) in use_of_checkpoints(runner):
-            judge(name, on_cpu, on_gpu, 0.02)
-    except StepFailed as problem:
-        problems.append(str(problem)[-300:])
+            problems.append(str(problem)[-300:])
     if problems:
         raise StepFailed("; ".join(problems), figures)
     return figures
@@ -485,7 +503,7 @@ def racecheck(runner):
 
 
 STEPS = [Step(function.__name__, limit_s, function) for function, limit_s in (
-    (identity, 60), (first_steps, 240), (gpu_tests, 240), (loss_parity, 90), (features, 180), (gpt2_124m, 90),
+    (identity, 60), (first_steps, 240), (gpu_tests, 240), (loss_parity, 90), (features, 240), (gpt2_124m, 90),
     (gpt2_124m_again, 90), (kernel_trace, 90), (llama_1b_8k, 90), (llama_8b_layers_8k, 90), (llama_1b_32k, 120),
     (llama_8b_layers_32k, 120), (gpt2_1558m, 90), (ceilings, 60), (operators, 90), (gemm_shapes, 90), (attention_shapes, 90),
     (pytorch_eager, 90), (pytorch_compiled, 180), (ten_small_32k, 120), (compiled, 120), (fp8, 120), (reruns, 120),

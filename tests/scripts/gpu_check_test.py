@@ -5,6 +5,7 @@ stand-in steps. gpu_check_device_test.py runs it where a GPU is played, gpu_chec
 usage: gpu_check_test.py SOURCE_DIR BUILD_DIR
 """
 import json
+import math
 import os
 import pathlib
 import shutil
@@ -186,6 +187,16 @@ class GpuTestsTest(Scratch):
                                    run=lambda program, *_, **__: (0, texts[program.name]))
         return steps.gpu_tests(stand)
 
+    def test_where_the_time_ends_what_it_has_come_to_is_told(self):
+        class Texts(dict):
+            def __missing__(self, name):
+                raise runner.OutOfTime(f"{name} did not end in time")
+
+        (self.folder / bundle.TESTS[1]).touch()
+        with self.assertRaisesRegex(runner.OutOfTime, f"^{bundle.TESTS[1]} did not end in time$") as ended:
+            self.told(Texts({bundle.TESTS[0]: "[  PASSED  ] 3 tests.\n"}))
+        self.assertEqual(ended.exception.figures, {bundle.TESTS[0]: {"passed": 3, "skipped": 0, "failed": []}})
+
     def test_a_program_without_a_case_for_a_gpu_has_failed(self):
         texts = {name: "[  PASSED  ] 3 tests.\n" for name in bundle.TESTS}
         self.assertEqual(self.told(texts)["without_a_case_that_ran"], [])
@@ -203,12 +214,12 @@ class GpuTestsTest(Scratch):
 
 
 class FeaturesTest(Scratch):
-    def features_of(self, gpu_losses, moved=3):
-        """Where the CPU's losses fall by `moved` and all that uses checkpoints is as on the CPU."""
+    def features_of(self, gpu_losses, moved=3, still=(9, 9, 9)):
+        """Where the CPU's losses fall by `moved`, or without updates are `still`, and checkpoints' use is as on the CPU."""
         cpu_losses = [9, 9 - moved / 2, 9 - moved]
 
         def train(_, name, *__, **___):
-            losses = gpu_losses(cpu_losses) if name.endswith("-gpu") else [9] * 3 if name.startswith("still") else cpu_losses
+            losses = gpu_losses(cpu_losses) if name.endswith("-gpu") else still if name.startswith("still") else cpu_losses
             return [{"loss_nats": loss} for loss in losses], {}
 
         def printed(_, tool, *__):
@@ -223,15 +234,55 @@ class FeaturesTest(Scratch):
         self.assertEqual(len(figures), len(steps.FEATURES) + 2)
 
     def test_a_gpu_that_updates_nothing_or_loses_its_numbers_fails_each(self):
-        for losses in (lambda _: [9, 9, 9], lambda _: [9, 7.5, float("nan")], lambda _: [9, 7.5, None], lambda cpu: cpu[:2]):
+        for losses in (lambda _: [9, 9, 9], lambda _: [9, 7.5, float("nan")], lambda _: [9, 7.5, None], lambda cpu: cpu[:2],
+                       lambda _: []):
             with self.assertRaises(runner.StepFailed) as failed:
                 self.features_of(losses)
             for name, _, _ in steps.FEATURES:
                 self.assertIn(f"{name}: [9, 7.5, 6", str(failed.exception))
+                self.assertIn(name, failed.exception.figures)
+
+    def test_probabilities_that_are_missing_on_both_devices_differ(self):
+        self.assertEqual(steps.difference([], []), math.inf)
+        self.assertEqual(steps.difference([None], [1.0]), math.inf)
+        self.assertEqual(steps.difference([2.0, 4.0], [2.0, 5.0]), 0.25)
+
+    def test_where_the_time_ends_what_it_has_come_to_is_told(self):
+        def losses(cpu):
+            if len(asked) == 2:
+                raise runner.OutOfTime("train did not end in time")
+            asked.append(cpu)
+            return [9, 9, 9]
+
+        asked = []
+        with self.assertRaises(runner.OutOfTime) as ended:
+            self.features_of(losses)
+        one, two = (name for name, _, _ in steps.FEATURES[:2])
+        self.assertEqual(list(ended.exception.figures), [one, two])
+        self.assertRegex(str(ended.exception), rf"^train did not end in time; {one}: \[9, .*; {two}: \[9, ")
 
     def test_updates_that_change_no_loss_tell_nothing_and_fail(self):
         with self.assertRaisesRegex(runner.StepFailed, r"adamw8bit: without updates losses are \[9, 9, 9\], .*: too near to tell"):
             self.features_of(lambda losses: losses, moved=0.1)
+
+    def test_a_run_without_updates_that_gives_no_losses_tells_nothing_and_fails(self):
+        for still in ((), (9, 9, None), (9, 9, math.nan)):
+            with self.assertRaisesRegex(runner.StepFailed, "adamw8bit: without updates losses are"):
+                self.features_of(lambda losses: losses, still=still)
+
+
+class FirstStepsTest(Scratch):
+    def test_where_the_time_ends_what_it_has_come_to_is_told(self):
+        def train(_, name, *__, **___):
+            if name.startswith("first-qwen2"):
+                raise runner.OutOfTime("train did not end in time")
+            return [{"loss_nats": loss} for loss in ([] if name.endswith("fp16") else [3, 2, 1])], {}
+
+        stand = unittest.mock.Mock(settings=runner.Settings(*[self.folder] * 5))
+        with unittest.mock.patch.object(steps, "train", train), self.assertRaises(runner.OutOfTime) as ended:
+            steps.first_steps(stand)
+        self.assertEqual(ended.exception.figures, {"llama-1m no": 1, "llama-1m bf16": 1, "llama-1m fp16": None})
+        self.assertEqual(str(ended.exception), "train did not end in time; llama-1m fp16: losses []")
 
 
 class SanitizerTest(unittest.TestCase):
@@ -278,6 +329,22 @@ class RunnerTest(Scratch):
         told = {record["step"]: record for record in records(self.out)}
         self.assertEqual(told["fails"]["figures"], {"loss": 1})
         self.assertIn("bash ended with status 3: words", told["ends_with_3"]["problem"])
+
+    def test_figures_of_a_step_whose_time_ends_are_written(self):
+        def ends(_):
+            raise runner.OutOfTime("train did not end in time", {"loss": 1})
+
+        self.run_steps([runner.Step("ends", 5, ends)])
+        self.run_steps([runner.Step("is_cut_off", 5, ends)], deadline_s=4)
+        self.assertEqual([(r["step"], r["status"], r["figures"], r["problem"]) for r in records(self.out)],
+                         [(name, status, {"loss": 1}, "train did not end in time")
+                          for name, status in (("ends", "failed"), ("is_cut_off", "cut_off"))])
+
+    def test_numbers_that_json_has_no_word_for_are_null(self):
+        figures = {"parity": {"gpu": math.nan, "difference": math.inf}, "losses": [1.5, -math.inf], "steps": 3}
+        self.run_steps([runner.Step("step", 5, lambda _: figures)])
+        told = json.loads((self.out / "steps.jsonl").read_text(), parse_constant=self.fail)
+        self.assertEqual(told["figures"], {"parity": {"gpu": None, "difference": None}, "losses": [1.5, None], "steps": 3})
 
     def test_a_step_that_outruns_its_own_limit_has_failed_with_all_that_it_started(self):
         began = time.monotonic()
