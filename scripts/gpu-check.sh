@@ -2,7 +2,7 @@
 # Checks and measures the CUDA backend on a machine with a GPU, from a build made elsewhere, step by step.
 #
 # usage: scripts/gpu-check.sh --bundle FILE.tar.xz [--build DIR]    here: packs tools, tests and plugins of build/cuda
-#        python3 -m tarfile -e FILE.tar.xz                          there: makes the folder gpu-check; or tar -xf, where xz is
+#        python3 -W ignore -m tarfile -e FILE.tar.xz                there: makes the folder gpu-check; or tar -xf, where xz is
 #        gpu-check/gpu-check.sh [OPTION]...                         there
 #
 #   --out DIR          steps.jsonl, one line a step as it ends, report.md and traces (default: gpu-check-out); all else is
