@@ -76,8 +76,9 @@ def fill(folder, build):
 
 def pack(folder, file):
     """\\param folder by whose name the file unpacks"""
-    # The engines have most of their code in common: a window of 64 MiB finds it, and unpacking takes as much memory.
-    filters = [{"id": lzma.FILTER_X86}, {"id": lzma.FILTER_LZMA2, "preset": 6, "dict_size": 64 << 20}]
+    # The engines have most of their code in common: a window of 64 MiB finds it, and unpacking takes as much memory. Preset 6
+    # would take 12 % fewer bytes and four times as long.
+    filters = [{"id": lzma.FILTER_X86}, {"id": lzma.FILTER_LZMA2, "preset": 1, "dict_size": 64 << 20}]
 
     def nobodys(entry):
         entry.uid = entry.gid = 0
