@@ -39,7 +39,7 @@ int CloseCopyOf(int fd) {
 // A device, pipe or socket: renaming a file over it would destroy it.
 class SpecialFileSink final : public ByteSink {
  public:
-  explicit SpecialFileSink(std::string path) : path_(std::move(path)) {
+  SpecialFileSink(std::string path, OnStop on_stop) : path_(std::move(path)), on_stop_(on_stop) {
     const auto descriptor = OutputDescriptor(path_);
     // One that is opened anew would write from the beginning of its file.
     fd_ = descriptor ? fcntl(*descriptor, F_DUPFD_CLOEXEC, 0) : open(path_.c_str(), O_WRONLY | O_CLOEXEC);
@@ -48,7 +48,7 @@ class SpecialFileSink final : public ByteSink {
   ~SpecialFileSink() override {
     if (fd_ >= 0) close(fd_);
   }
-  void Write(ByteSpan bytes) override { WriteAll(fd_, path_, bytes, OnStop::kThrow); }
+  void Write(ByteSpan bytes) override { WriteAll(fd_, path_, bytes, on_stop_); }
   void Commit() override {
     if (close(std::exchange(fd_, -1)) != 0) throw SystemError(path_, "close", errno);
   }
@@ -57,6 +57,7 @@ class SpecialFileSink final : public ByteSink {
 
  private:
   std::string path_;
+  OnStop on_stop_;
   int fd_ = -1;
 };
 
@@ -138,7 +139,7 @@ void AtomicFileSink::Commit() {
 }
 
 void StdoutSink::Write(ByteSpan bytes) {
-  WriteAll(STDOUT_FILENO, name(), bytes, OnStop::kThrow);
+  WriteAll(STDOUT_FILENO, name(), bytes, on_stop_);
 }
 
 const std::string& StdoutSink::name() const {
@@ -189,13 +190,13 @@ std::optional<uint32_t> PermissionsOf(const std::string& path) {
 }
 
 std::unique_ptr<ByteSink> OpenSink(const std::string& path, bool binary, bool allow_terminal,
-                                   std::optional<uint32_t> permissions) {
+                                   std::optional<uint32_t> permissions, OnStop on_stop) {
   if (IsStandardOutput(path)) {
     RefuseTerminal(STDOUT_FILENO, "standard output", binary && !allow_terminal);
-    return std::make_unique<StdoutSink>();
+    return std::make_unique<StdoutSink>(on_stop);
   }
   if (IsSpecial(path)) {
-    auto sink = std::make_unique<SpecialFileSink>(path);
+    auto sink = std::make_unique<SpecialFileSink>(path, on_stop);
     RefuseTerminal(sink->fd(), path, binary && !allow_terminal);
     return sink;
   }
@@ -228,7 +229,7 @@ void WriteFileAtomically(const std::string& path, ByteSpan content) {
     return;
   }
   if (IsSpecial(path)) {
-    SpecialFileSink sink(path);
+    SpecialFileSink sink(path, OnStop::kThrow);
     sink.Write(content);
     sink.Commit();
     return;

@@ -12,6 +12,7 @@
 
 #include "lib/base/bytes.h"
 #include "lib/base/error.h"
+#include "lib/io/descriptor.h"
 #include "lib/io/temporary_file.h"
 #include "lib/io/unnamed_file.h"
 
@@ -20,7 +21,8 @@ namespace trainwright {
 class ByteSink {
  public:
   virtual ~ByteSink() = default;
-  /// \throws Error{kIo}; on standard output also Error{kInterrupted, kTerminated} once a stop signal arrived
+  /// \throws Error{kIo}; of OnStop::kThrow also Error{kInterrupted, kTerminated} once a stop signal arrived,
+  ///     where it is no file
   virtual void Write(ByteSpan bytes) = 0;
   /// Makes what was written visible and durable; called once, last.
   /// \throws Error{kIo}
@@ -65,9 +67,13 @@ class AtomicFileSink final : public OverwritableSink {
 
 class StdoutSink final : public ByteSink {
  public:
+  explicit StdoutSink(OnStop on_stop = OnStop::kThrow) : on_stop_(on_stop) {}
   void Write(ByteSpan bytes) override;
   void Commit() override {}  // RunTool checks the delayed errors of standard output
   const std::string& name() const override;
+
+ private:
+  OnStop on_stop_;
 };
 
 class MemorySink final : public OverwritableSink {
@@ -102,10 +108,11 @@ class SpooledSink final : public OverwritableSink {
 /// IsStandardOutput is it; a device, pipe or socket is written in place; anything else is an AtomicFileSink
 /// (of the file that a symbolic link points to).
 /// \param permissions of a file, see AtomicFileSink
+/// \param on_stop of what is no file; a file is written whatever signals arrive
 /// \throws Error{kUsage} when binary data would go to a terminal and `allow_terminal` is false, and when the
 ///     path is a folder. Removes what killed processes left beside it
 std::unique_ptr<ByteSink> OpenSink(const std::string& path, bool binary, bool allow_terminal,
-                                   std::optional<uint32_t> permissions = {});
+                                   std::optional<uint32_t> permissions = {}, OnStop on_stop = OnStop::kThrow);
 
 /// The permissions of a file, for a sink whose content is made from it; nothing for "-" and what is no file.
 /// Set-user-ID and set-group-ID are left out.

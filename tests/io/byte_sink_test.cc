@@ -11,6 +11,8 @@
 #include <filesystem>
 #include <set>
 
+#include "lib/base/signals.h"
+#include "lib/io/descriptor.h"
 #include "tests/support/support.h"
 
 namespace trainwright {
@@ -200,6 +202,23 @@ TEST(OpenSinkTest, ADeviceOrPipeIsWrittenInPlaceAndStays) {
   EXPECT_STREQ(content, "through");
   close(reader);
   EXPECT_TRUE(std::filesystem::is_fifo(pipe));
+}
+
+TEST(OpenSinkTest, APipeIsWrittenAfterASignalToStopWhereTheCallerAsksForIt) {
+  const TemporaryFolder folder;
+  const std::string pipe = folder.path("pipe");
+  ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
+  const int reader = open(pipe.c_str(), O_RDONLY | O_NONBLOCK);
+  const auto gives_up = OpenSink(pipe, /*binary=*/true, /*allow_terminal=*/false);
+  const auto finishes = OpenSink(pipe, /*binary=*/true, /*allow_terminal=*/false, {}, OnStop::kFinish);
+  SetStopSignalForTest(SIGTERM);
+  EXPECT_EQ(CodeOf([&] { gives_up->Write(AsBytes("lost")); }), ErrorCode::kTerminated);
+  finishes->Write(AsBytes("through"));
+  SetStopSignalForTest(0);
+  char content[16] = {};
+  EXPECT_EQ(read(reader, content, sizeof(content)), 7);
+  EXPECT_STREQ(content, "through");
+  close(reader);
 }
 
 TEST(WriteFileAtomicallyTest, APipeIsWrittenInPlaceAndStays) {
