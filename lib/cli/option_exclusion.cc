@@ -13,6 +13,14 @@ bool IsDefault(const CLI::Option& option, const std::string& value) {
   return value == (is_flag && initial.empty() ? "false" : initial);
 }
 
+bool HasDefault(const EffectiveOption& option) {
+  if (!option.is_set) return true;
+  const OptionDoc& doc = option.doc;
+  if (doc.repeated) return option.values == ParseListText("[" + doc.default_text + "]", doc.key);
+  const std::string initial = doc.is_flag() && doc.default_text.empty() ? "false" : doc.default_text;
+  return option.values.back() == initial;
+}
+
 std::set<std::string> OptionExclusions::ExcludedBy(const std::string& key) const {
   std::set<std::string> others;
   for (const std::vector<std::string>& keys : info_.exclusive) {

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "lib/cli/config_file.h"
 #include "lib/cli/tool.h"
 #include "lib/report/option_value.h"
 
@@ -18,6 +19,9 @@ using Origins = std::map<std::string, std::pair<OptionOrigin, std::string>>;
 
 /// Whether a value is what the option has without it, as a printed configuration says: it excludes nothing.
 bool IsDefault(const CLI::Option& option, const std::string& value);
+
+/// The same of an option with the value that it has in this run.
+bool HasDefault(const EffectiveOption& option);
 
 /// Of the sets in ToolInfo::exclusive, and of CLI11's excludes. Both must outlive it.
 class OptionExclusions {

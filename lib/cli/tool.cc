@@ -32,6 +32,7 @@
 #include "lib/cli/config_synonym.h"
 #include "lib/cli/help_text.h"
 #include "lib/cli/named_files.h"
+#include "lib/cli/option_bounds.h"
 #include "lib/cli/option_exclusion.h"
 #include "lib/cli/option_table.h"
 #include "lib/io/byte_sink.h"
@@ -232,9 +233,10 @@ class CommandLine {
     ApplyPresets();
     ReadNumbersByTen(info_, app_);
     exclusions_.Refuse(sources_);
-    const std::vector<EffectiveOption> effective = Effective();
-    for (const EffectiveOption& option : effective) values_.push_back(ValueOf(option));
+    std::vector<EffectiveOption> effective = Effective();
     ConvertAll();
+    SettleBounds(info_, app_, origins_, &effective, &notices_);
+    for (const EffectiveOption& option : effective) values_.push_back(ValueOf(option));
     if (Given("print-config")) throw TextRequested{WriteConfig(info_.name, effective)};
     RequireAll();
   }
@@ -486,7 +488,7 @@ class CommandLine {
   }
 
   OptionValue ValueOf(const EffectiveOption& option) const {
-    OptionValue value{.key = option.doc.key, .group = option.doc.group};
+    OptionValue value{.key = option.doc.key, .group = option.doc.group, .is_default = HasDefault(option)};
     if (option.doc.repeated) {
       for (const std::string& item : option.values) value.value += (value.value.empty() ? "" : ", ") + item;
       value.value = "[" + value.value + "]";

@@ -51,6 +51,8 @@ struct ToolInfo {
   std::vector<OptionPreset> presets = {};
   /// Keys of which one at most may be given: a preset's value gives way to any of them.
   std::vector<std::vector<std::string>> exclusive = {};
+  /// Keys of two options, the least and the most of something; see SettleBounds.
+  std::vector<std::pair<std::string, std::string>> bounds = {};
   /// Keys of options whose value may be the empty text. Of others that is refused: it is what an unset
   /// variable of a script gives, which must not do the same as leaving the option out.
   std::set<std::string> may_be_empty = {};

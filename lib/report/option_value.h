@@ -31,6 +31,8 @@ struct OptionValue {
   OptionOrigin origin = OptionOrigin::kDefault;
   std::string source;  ///< which preset, variable or line of a file; empty for the two others
   std::string group;   ///< under which help shows it
+  /// Whether the value is the built-in default, whoever gave it: a printed configuration has every default.
+  bool is_default = false;
 };
 
 /// What a file of another program says about a tool's options. Of each value there are key, value and source.
