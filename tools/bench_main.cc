@@ -16,6 +16,8 @@
 #include "lib/formats/json_text.h"
 #include "lib/io/byte_sink.h"
 #include "lib/io/descriptor.h"
+#include "lib/io/output_link.h"
+#include "lib/report/option_value.h"
 #include "tools/bench_options.h"
 
 namespace trainwright {
@@ -23,6 +25,17 @@ namespace {
 
 OutputCheck OutputCheckOf(const std::string& name) {
   return name == "off" ? OutputCheck::kOff : name == "fail" ? OutputCheck::kFail : OutputCheck::kWarn;
+}
+
+/// Whether an option is asked for that must not be without effect: a variable may be meant for another
+/// command, and a printed configuration has all defaults.
+bool IsAskedFor(const OptionValue& option) {
+  return !option.is_default && option.origin != OptionOrigin::kEnvironment;
+}
+
+bool IsAskedFor(const ToolRun& run, const std::string& key) {
+  return std::any_of(run.options.begin(), run.options.end(),
+                     [&](const OptionValue& option) { return option.key == key && IsAskedFor(option); });
 }
 
 BenchSettings SettingsOf(const BenchOptions& options, const ToolRun& run) {
@@ -39,6 +52,7 @@ BenchSettings SettingsOf(const BenchOptions& options, const ToolRun& run) {
   settings.metrics = options.metrics;
   settings.metric_file = options.metric_file;
   settings.metric_skip = options.metric_skip;
+  settings.ignore_metric_place = !IsAskedFor(run, "metric-file") && !IsAskedFor(run, "metric-skip");
   MeasurementOptions& measurement = settings.measurement;
   measurement.command = {.shell = !options.no_shell, .timeout_s = options.timeout_s};
   measurement.warmup_rounds = options.warmup;
@@ -56,18 +70,20 @@ BenchSettings SettingsOf(const BenchOptions& options, const ToolRun& run) {
   return settings;
 }
 
-bool IsGiven(const ToolRun& run, const std::string& key) {
-  return std::any_of(run.options.begin(), run.options.end(), [&](const OptionValue& option) {
-    return option.key == key && option.origin != OptionOrigin::kDefault;
-  });
-}
-
 /// An output that is opened before anything runs: what cannot be written must not cost the measurement.
 class OutputFile {
  public:
   /// \param path empty: none
-  explicit OutputFile(const std::string& path)
-      : sink_(path.empty() ? nullptr : OpenSink(path, /*binary=*/false, /*allow_terminal=*/true)) {}
+  /// \throws Error{kUsage} on standard output, naming `flag`
+  OutputFile(const std::string& flag, const std::string& path) {
+    if (path.empty()) return;
+    if (IsStandardOutput(path)) {
+      throw Error(ErrorCode::kUsage, flag, "is '" + path + "', and standard output has the result already",
+                  "", "name a file; --json prints JSON there instead of the table");
+    }
+    // A signal leaves what was measured to be told.
+    sink_ = OpenSink(path, /*binary=*/false, /*allow_terminal=*/true, {}, OnStop::kFinish);
+  }
   bool asked() const { return sink_ != nullptr; }
   void Write(const std::string& text) {
     sink_->Write(AsBytes(text));
@@ -97,55 +113,43 @@ void PrintAlways(const std::string& text) {
 }
 
 /// \throws Error{kUsage} on options that would be without effect
-void CheckClaimOptions(const BenchOptions& options, const ToolRun& run) {
-  if (options.claims.empty()) {
-    const bool sized = options.claims_size != ClaimScale::kSmall;
-    if (!sized && options.claims_only.empty()) return;
-    throw Error(ErrorCode::kUsage, sized ? "--claims-size" : "--claims-only",
-                "is of --claims, and that is not given");
-  }
+void CheckClaimOptions(const ToolRun& run) {
   const std::set<std::string> used = {"claims", "claims-only", "claims-size", "budget", "json", "save"};
-  const std::set<std::string> commands = {"before", "after", "stages", "metric"};
+  const std::set<std::string> commands = {"before", "after", "stages"};
   for (const OptionValue& option : run.options) {
     if (option.group == kCommonGroup || used.contains(option.key)) continue;
-    if (option.origin == OptionOrigin::kDefault) continue;
-    // A variable may be meant for another command.
-    if (option.origin == OptionOrigin::kEnvironment && !commands.contains(option.key)) continue;
+    // What says otherwise what to compare has not given way to --claims, so that both are of the environment.
+    const bool rivals = commands.contains(option.key) && option.origin == OptionOrigin::kEnvironment;
+    if (!rivals && !IsAskedFor(option)) continue;
     throw Error(ErrorCode::kUsage, "--" + option.key,
                 "has no meaning with --claims, which has its own runs and its own rules");
   }
 }
 
-/// One of --min-rounds and --max-rounds that is given moves the default of the other.
-void SettleRounds(const ToolRun& run, BenchOptions* options) {
-  if (options->min_rounds <= options->max_rounds) return;
-  const bool least = IsGiven(run, "min-rounds"), most = IsGiven(run, "max-rounds");
-  if (least && most) {
-    throw Error(ErrorCode::kUsage, "--min-rounds",
-                std::to_string(options->min_rounds) + " is more than --max-rounds " +
-                    std::to_string(options->max_rounds));
-  }
-  (least ? options->max_rounds : options->min_rounds) = least ? options->min_rounds : options->max_rounds;
-}
-
 void CheckOptions(const ToolRun& run, BenchOptions* options) {
+  for (const char* key : {"claims-size", "claims-only"}) {
+    if (!IsAskedFor(run, key)) continue;
+    throw Error(ErrorCode::kUsage, std::string("--") + key, "is of --claims, and that is not given");
+  }
   if (options->stages.empty() == (options->before.empty() || options->after.empty())) {
     throw Error(ErrorCode::kUsage, "what to compare",
                 options->stages.empty() ? "is not named" : "is named twice", "",
                 "give --before CMD and --after CMD, or --stages FILE, or --claims SYSTEM");
   }
-  if (!options->ablate.empty() && options->stages.empty()) {
-    throw Error(ErrorCode::kUsage, "--ablate", "is of --stages, and that is not given");
+  if (options->stages.empty()) {
+    if (IsAskedFor(run, "ablate")) {
+      throw Error(ErrorCode::kUsage, "--ablate", "is of --stages, and that is not given");
+    }
+    options->ablate.clear();
   }
   const std::string& report = options->report;
   if (!report.empty() && !report.ends_with(".svg") && !report.ends_with(".html")) {
     throw Error(ErrorCode::kUsage, "--report", "'" + report + "' ends neither in .svg nor in .html");
   }
-  SettleRounds(run, options);
 }
 
 int RunClaims(const BenchOptions& options, ToolRun* run) {
-  OutputFile save(options.save);
+  OutputFile save("--save", options.save);
   const ClaimsResult claims = CheckClaims({.system = options.claims,
                                            .only = options.claims_only,
                                            .scale = options.claims_size,
@@ -163,10 +167,12 @@ int RunClaims(const BenchOptions& options, ToolRun* run) {
 }
 
 int Run(BenchOptions options, ToolRun* run) {
-  CheckClaimOptions(options, *run);
-  if (!options.claims.empty()) return RunClaims(options, run);
+  if (!options.claims.empty()) {
+    CheckClaimOptions(*run);
+    return RunClaims(options, run);
+  }
   CheckOptions(*run, &options);
-  OutputFile save(options.save), report(options.report);
+  OutputFile save("--save", options.save), report("--report", options.report);
   const BenchResult result = RunBench(SettingsOf(options, *run));
   run->summary["results"] = result.json.at("results");
   const std::string json = JsonLineOf(result.json);

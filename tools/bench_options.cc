@@ -12,6 +12,8 @@ const ToolInfo& BenchInfo() {
       .summary = "say whether a change made a command faster, and how sure that is",
       .text = ParseToolText(kBenchText),
       .see_also = {"train(1)", "trainwright-bench(5)", "hyperfine(1)", "trainwright-glossary(7)"},
+      .exclusive = {{"before", "stages", "claims"}, {"after", "stages", "claims"}},
+      .bounds = {{"min-rounds", "max-rounds"}},
       .outputs = {{"save", {}}, {"report", {}}},
   };
   return info;
@@ -128,11 +130,13 @@ void DefineEffortOptions(CLI::App& app, BenchOptions* options) {
       ->check(CLI::Range(int64_t{0}, int64_t{1000}))
       ->type_name("N")
       ->group(group);
-  app.add_option("--min-rounds", options->min_rounds, "Rounds that are run whatever the budget.")
+  app.add_option("--min-rounds", options->min_rounds,
+                 "Rounds that are run whatever the budget; more than the default of --max-rounds raise that.")
       ->check(CLI::Range(int64_t{2}, int64_t{100000}))
       ->type_name("N")
       ->group(group);
-  app.add_option("--max-rounds", options->max_rounds, "Most rounds.")
+  app.add_option("--max-rounds", options->max_rounds,
+                 "Most rounds; fewer than the default of --min-rounds lower that.")
       ->check(CLI::Range(int64_t{2}, int64_t{100000}))
       ->type_name("N")
       ->group(group);
@@ -150,11 +154,17 @@ void DefineOutputOptions(CLI::App& app, BenchOptions* options) {
   const std::string group = "Output";
   app.add_flag("--json", options->json, "Print one JSON object with all samples instead of the table.")
       ->group(group);
-  app.add_option("--save", options->save, "Write that JSON to a file as well, also that of --claims.")
+  app.add_option(
+         "--save", options->save,
+         "Write that JSON to a file as well, also that of --claims; not to standard output, which --json "
+         "is for.")
       ->type_name("FILE")
       ->group(group);
-  app.add_option("--report", options->report,
-                 "Write a plot of the rounds: FILE.svg, of a single comparison, or FILE.html.")
+  app.add_option(
+         "--report", options->report,
+
+         "Write a plot of the rounds: FILE.svg, of a single comparison, or FILE.html; not to standard "
+         "output.")
       ->type_name("FILE")
       ->group(group);
 }

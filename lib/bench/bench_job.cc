@@ -175,8 +175,9 @@ MetricSource SourceOf(const BenchSettings& settings, const PlanFile& plan) {
   if (settings.metric_file) source.file = *settings.metric_file;
   if (settings.metric_skip) source.skip = *settings.metric_skip;
   const MetricSource silent;
+  if (source.names.empty() && settings.ignore_metric_place) source = plan.metrics;
   if (source.names.empty() && (source.file != silent.file || source.skip != silent.skip)) {
-    const bool of_flag = settings.metric_file || settings.metric_skip;
+    const bool of_flag = !settings.ignore_metric_place && (settings.metric_file || settings.metric_skip);
     throw Error(ErrorCode::kUsage, of_flag ? "what to report" : settings.stages_file,
                 "metric-file and metric-skip say where metrics are, and none is named", "",
                 "--metric NAME names one, or metrics in the file of --stages");
@@ -214,9 +215,10 @@ class BenchRun {
     if (settings_.stages_file.empty()) {
       options_.metrics = SourceOf(settings_, {});
       RequireMetric(settings_.by, options_.metrics);
-      Measure(
-          {{"before", settings_.before, settings_.prepare}, {"after", settings_.after, settings_.prepare}},
-          "measuring");
+      const std::vector<Variant> variants = {{"before", settings_.before, settings_.prepare},
+                                             {"after", settings_.after, settings_.prepare}};
+      RequireRunFolders(variants, options_.metrics);
+      Measure(variants, "measuring");
       AddRow("", 0, 1);
     } else {
       RunPlan();
@@ -240,6 +242,7 @@ class BenchRun {
     options_.metrics = SourceOf(settings_, plan);
     RequireMetric(settings_.by, options_.metrics);
     RequireFitting(settings_, plan);
+    for (const Stage& stage : plan.stages) RequireRunFolders({stage.before, stage.after}, options_.metrics);
     for (const Stage& stage : plan.stages) {
       if (result_.stopped != nullptr) break;
       Measure({stage.before, stage.after}, stage.name);
@@ -247,6 +250,7 @@ class BenchRun {
     }
     if (settings_.ablation) {
       const std::vector<Variant> variants = AblationVariants(plan, *settings_.ablation);
+      RequireRunFolders(variants, options_.metrics);
       Measure(variants, "measuring");
       for (const auto& [before, after] : AblationPairs(variants.size(), *settings_.ablation)) {
         const bool whole = *settings_.ablation == AblationMode::kCumulative && before == 0 && after > 1;

@@ -28,6 +28,7 @@ struct BenchSettings {
   std::vector<std::string> metrics;
   std::optional<std::string> metric_file;
   std::optional<int64_t> metric_skip;
+  bool ignore_metric_place = false;  ///< without any metric these two are left alone, not refused
   MeasurementOptions measurement;
   ComparisonOptions comparison;
   double interval_width = 0.01;  ///< stop when the interval reaches no further than this to either side

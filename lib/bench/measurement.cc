@@ -143,6 +143,15 @@ std::optional<double> MetricOf(const std::vector<double>& values, const std::str
 
 }  // namespace
 
+void RequireRunFolders(const std::vector<Variant>& variants, const MetricSource& metrics) {
+  RunFolder folder;  // made by the first text that asks for it
+  folder.Fill(metrics.file);
+  for (const Variant& variant : variants) {
+    folder.Fill(variant.prepare);
+    folder.Fill(variant.command);
+  }
+}
+
 std::optional<double> FindMetric(const std::string& text, const std::string& name, int64_t skip) {
   std::vector<double> values = ReportedValues(text, FieldOf(name));
   std::erase_if(values, [](double value) { return !std::isfinite(value); });

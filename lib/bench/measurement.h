@@ -42,6 +42,10 @@ double ReadMetric(const std::string& text, const std::string& name, int64_t skip
 /// when the text has none.
 std::optional<double> FindMetric(const std::string& text, const std::string& name, int64_t skip);
 
+/// Before anything runs.
+/// \throws Error where a text of a variant, or the file of metrics, has "{dir}", and no folder can be made
+void RequireRunFolders(const std::vector<Variant>& variants, const MetricSource& metrics);
+
 struct MeasurementOptions {
   CommandOptions command;
   MetricSource metrics;

@@ -15,7 +15,7 @@ TemporaryFolder::TemporaryFolder() {
   const char* asked = std::getenv("TMPDIR");
   const std::string parent = asked != nullptr && *asked != '\0' ? asked : "/tmp";
   // Its name stands in lines of shell, within quotes of theirs or without.
-  if (ShellWord(parent) != parent) {
+  if (!IsPlainWord(parent)) {
     throw Error(ErrorCode::kUsage, "TMPDIR", "is " + ShellWord(parent) + ", which a shell reads otherwise",
                 "", "a folder without blanks and other special characters in its name serves");
   }

@@ -368,6 +368,104 @@ TEST(BenchToolTest, OneBoundOfTheRoundsMovesTheDefaultOfTheOther) {
   EXPECT_EQ(rounds("--min-rounds 201"), 201u);
 }
 
+TEST(BenchToolTest, OfBoundsOfTheRoundsThatDoNotFitTheHigherRankingSourceWins) {
+  const test::TemporaryFolder folder;
+  const std::string start = "cd " + folder.path() + " && ", command = "bench --before true --after true ";
+  test::WriteFile(folder.path("least.yaml"), "min-rounds: 50\n");
+  test::WriteFile(folder.path("both.yaml"), "min-rounds: 50\nmax-rounds: 3\n");
+  struct Case {
+    const char *environment, *flags;
+    int least, most;
+  };
+  for (const Case& given : {Case{"", "--min-rounds 300", 300, 300}, Case{"", "--max-rounds 3", 3, 3},
+                            Case{"", "--config least.yaml --max-rounds 3", 3, 3},
+                            Case{"", "--config both.yaml --min-rounds 7", 7, 7},
+                            Case{"TRAINWRIGHT_MAX_ROUNDS=4 ", "--config least.yaml", 4, 4},
+                            Case{"TRAINWRIGHT_MAX_ROUNDS=4 ", "--min-rounds 9", 9, 9},
+                            Case{"", "--min-rounds 300 --max-rounds 200", 300, 300}}) {  // 200 is the default
+    const ProcessResult printed =
+        RunShell(start + given.environment + command + given.flags + " --print-config | tee c.yaml");
+    const std::string expected =
+        "min-rounds: " + std::to_string(given.least) + "\nmax-rounds: " + std::to_string(given.most) + "\n";
+    EXPECT_NE(printed.standard_output.find(expected), std::string::npos)
+        << given.flags << printed.standard_output;
+    const ProcessResult reloaded = RunShell(start + "bench --config c.yaml --print-config");
+    EXPECT_EQ(reloaded.standard_output, printed.standard_output) << reloaded.standard_error;
+  }
+  const ProcessResult run = RunShell(start + command + "--config least.yaml --max-rounds 3 --json");
+  EXPECT_EQ(json::parse(run.standard_output).at("measurements").at(0).at("rounds").size(), 3u);
+  EXPECT_NE(run.standard_error.find("--max-rounds 3 overrides it"), std::string::npos) << run.standard_error;
+  const ProcessResult of_file = RunShell(start + command + "--config both.yaml");
+  EXPECT_EQ(of_file.exit_status, 2);
+  EXPECT_NE(of_file.standard_error.find("both.yaml line 1"), std::string::npos) << of_file.standard_error;
+  const ProcessResult of_variables =
+      RunShell("TRAINWRIGHT_MIN_ROUNDS=50 TRAINWRIGHT_MAX_ROUNDS=3 " + command);
+  EXPECT_EQ(of_variables.exit_status, 2);
+  EXPECT_NE(
+      of_variables.standard_error.find("TRAINWRIGHT_MIN_ROUNDS: 50 is more than TRAINWRIGHT_MAX_ROUNDS 3"),
+      std::string::npos)
+      << of_variables.standard_error;
+}
+
+TEST(BenchToolTest, APrintedConfigurationOfClaimsIsReadBack) {
+  const test::TemporaryFolder folder;
+  const std::string start = "cd " + folder.path() + " && ";
+  RunShell(start + "bench --claims rft --claims-only 'no such text' --print-config > c.yaml");
+  const ProcessResult reloaded = RunShell(start + "bench --config c.yaml");
+  EXPECT_NE(reloaded.standard_error.find("the claims are: "), std::string::npos) << reloaded.standard_error;
+  // Of its values only those that are no defaults are refused.
+  const ProcessResult refused = RunShell(start + "bench --config c.yaml --warmup 3");
+  EXPECT_EQ(refused.exit_status, 2);
+  EXPECT_NE(refused.standard_error.find("--warmup: has no meaning with --claims"), std::string::npos)
+      << refused.standard_error;
+}
+
+TEST(BenchToolTest, VariablesThatHaveNoEffectAreLeftAlone) {
+  const std::string compare = "bench --before true --after true --max-regression 9999" + std::string(kQuick);
+  for (const char* variable : {"METRIC_FILE=x", "METRIC_SKIP=3", "ABLATE=cumulative", "CLAIMS_ONLY=save",
+                               "CLAIMS_SIZE=guide", "STAGES=/no/such.yaml", "CLAIMS=rft"}) {
+    const ProcessResult run = RunShell("TRAINWRIGHT_" + (variable + (" " + compare)));
+    EXPECT_EQ(run.exit_status, 0) << variable << ": " << run.standard_error;
+  }
+  for (const char* variable : {"METRIC=cost", "WARMUP=3", "BEFORE=true", "STAGES=/no/such.yaml"}) {
+    const ProcessResult run =
+        RunShell("TRAINWRIGHT_" + std::string(variable) + " bench --claims rft --claims-only 'no such text'");
+    EXPECT_NE(run.standard_error.find("the claims are: "), std::string::npos)
+        << variable << ": " << run.standard_error;
+  }
+  // Two that say what to compare are not.
+  EXPECT_EQ(RunShell("TRAINWRIGHT_CLAIMS=rft TRAINWRIGHT_BEFORE=true bench --claims-only 'no'").exit_status,
+            2);
+}
+
+TEST(BenchToolTest, StandardOutputIsNoFileToSaveTo) {
+  const test::TemporaryFolder folder;
+  const std::string start = "cd " + folder.path() + " && ln -s /dev/stdout x.svg && ";
+  for (const char* flags : {"--before 'echo >> ran' --after true --save -",
+                            "--before 'echo >> ran' --after true --save /dev/stdout",
+                            "--before 'echo >> ran' --after true --report x.svg", "--claims grit --save -"}) {
+    const ProcessResult run = RunShell(start + "bench " + flags);
+    EXPECT_EQ(run.exit_status, 2) << flags;
+    EXPECT_EQ(run.standard_output, "") << flags;
+    std::filesystem::remove(folder.path("x.svg"));
+  }
+  EXPECT_FALSE(std::filesystem::exists(folder.path("ran")));
+  EXPECT_FALSE(std::filesystem::exists(folder.path("-")));
+}
+
+TEST(BenchToolTest, WhatASignalLeftIsSavedThroughPipesAndDescriptorsToo) {
+  const test::TemporaryFolder folder;
+  const ProcessResult run = RunShell(
+      "cd " + folder.path() +
+      " && echo 'echo x >> runs; [ $(wc -l < runs) -lt 18 ] || { kill -TERM $PPID; sleep 9; }' > run.sh && "
+      "mkfifo r.html && { cat r.html > report & } && bench --before 'sh run.sh' --after true --no-shell "
+      "--warmup 0 --json --save /dev/fd/3 --report r.html --output-check off --budget 60 --min-rounds 9 "
+      "3> saved.json; status=$?; wait; exit $status");
+  EXPECT_EQ(run.exit_status, 143) << run.standard_error;
+  EXPECT_EQ(json::parse(run.standard_output), json::parse(test::ReadFile(folder.path("saved.json"))));
+  EXPECT_NE(test::ReadFile(folder.path("report")).find("a signal stopped it"), std::string::npos);
+}
+
 TEST(BenchToolTest, OutputsAreComparedWithoutAWarmUpToo) {
   const std::string command =
       "bench --before 'echo 1' --after 'echo 2' --warmup 0 --max-regression 9999" + std::string(kQuick);
@@ -471,6 +569,27 @@ TEST(BenchToolTest, AFolderForTemporaryFilesThatDoesNotServeIsNamed) {
   const ProcessResult unquoted = RunShell("TMPDIR='" + folder.path("a;b c") + "'" + command);
   EXPECT_EQ(unquoted.exit_status, 2);
   EXPECT_NE(unquoted.standard_error.find("TMPDIR"), std::string::npos) << unquoted.standard_error;
+}
+
+TEST(BenchToolTest, AFolderForTemporaryFilesMayHaveLettersBeyondAscii) {
+  const test::TemporaryFolder folder;
+  std::filesystem::create_directory(folder.path("caf\u00e9"));
+  const ProcessResult run =
+      RunShell("TMPDIR='" + folder.path("caf\u00e9") +
+               "' bench --before 'cd {dir}' --after 'cd {dir}' --max-regression 9999" + std::string(kQuick));
+  EXPECT_EQ(run.exit_status, 0) << run.standard_error;
+}
+
+TEST(BenchToolTest, AFolderForTemporaryFilesIsCheckedBeforeAnythingRuns) {
+  const test::TemporaryFolder folder;
+  std::filesystem::create_directory(folder.path("a;b"));
+  test::WriteFile(folder.path("two.yaml"),
+                  "stages:\n  - {name: a, before: echo >> ran, after: \"true\"}\n"
+                  "  - {name: b, before: \"true\", after: \"ls {dir}\"}\n");
+  const std::string start = "cd " + folder.path() + " && TMPDIR='" + folder.path("a;b") + "' bench ";
+  EXPECT_EQ(RunShell(start + "--before 'echo >> ran' --after 'ls {dir}'" + kQuick).exit_status, 2);
+  EXPECT_EQ(RunShell(start + "--stages two.yaml" + kQuick).exit_status, 2);
+  EXPECT_FALSE(std::filesystem::exists(folder.path("ran")));
 }
 
 TEST(BenchToolTest, AFullDiskIsExitStatus4) {
