@@ -83,6 +83,14 @@ class JointKeys {
     Erase(entry);
   }
 
+  /// Takes the entry away where there is one: an option that goes before the file overrides it.
+  void GiveWay(const ConfigEntry* entry, const std::string& option) {
+    if (entry == nullptr) return;
+    if (NumberOf(entry).value_or(1) > 0)
+      around_.notices->push_back(PlaceOf(*entry, around_.path) + ": --" + option + " overrides it");
+    Erase(entry);
+  }
+
   void Erase(const ConfigEntry* entry) { entries_.erase(entries_.begin() + (entry - entries_.data())); }
 
   static void Rename(ConfigEntry* entry, const std::string& key) {
@@ -128,7 +136,7 @@ class JointKeys {
     for (const char* const length : {"steps", "epochs", "tokens"}) {
       if (!IsGiven(length)) continue;
       for (const char* const own : {"max-steps", "num-train-epochs", "num-epochs"})
-        Drop(Find({own}), std::string("--") + length + " overrides it");
+        GiveWay(Find({own}), length);
     }
     if (NumberOf(Find({"max-steps"})).value_or(0) <= 0) return;
     for (const char* const epochs : {"num-train-epochs", "num-epochs"})
@@ -160,7 +168,7 @@ class JointKeys {
     const ConfigEntry strategy = *found;
     const std::string kind = TextOf(&strategy);
     if (IsGiven("eval-every")) {
-      Drop(Find({DashedName(strategy.key).c_str()}), "--eval-every overrides it");
+      GiveWay(Find({DashedName(strategy.key).c_str()}), "eval-every");
     } else if (kind == "no" || kind == "false") {
       Drop(Find({"eval-steps"}), "eval_strategy is no");
       EvaluateAtEnds(strategy, "evaluations are before and after the run");
@@ -197,7 +205,7 @@ class JointKeys {
     const std::string kind = TextOf(Find({"save-strategy"}));
     if (kind.empty() || kind == "steps") return SettleInterval("save-steps", "save-every");
     if (kind == "best") return SettleSavingOfBest();
-    if (IsGiven("save-every")) return Drop(Find({"save-strategy"}), "--save-every overrides it");
+    if (IsGiven("save-every")) return GiveWay(Find({"save-strategy"}), "save-every");
     Drop(Find({"save-steps"}), "save_strategy is " + kind);
   }
 
@@ -280,8 +288,8 @@ class JointKeys {
 
   /// Steps of 0 leave warm-up to the ratio, below 1 they are one.
   void SettleWarmup() {
-    if (IsGiven("warmup-ratio")) Drop(Find({"warmup-steps"}), "--warmup-ratio overrides it");
-    if (IsGiven("warmup")) Drop(Find({"warmup-ratio"}), "--warmup overrides it");
+    if (IsGiven("warmup-ratio")) GiveWay(Find({"warmup-steps"}), "warmup-ratio");
+    if (IsGiven("warmup")) GiveWay(Find({"warmup-ratio"}), "warmup");
     const std::optional<double> number = NumberOf(Find({"warmup-steps"}));
     if (!number) return;
     if (*number == 0 && Find({"warmup-ratio"}) != nullptr) {
@@ -327,7 +335,7 @@ class JointKeys {
   void SettleLeastRate() {
     ConfigEntry* const least = Find({"min-lr", "lr-scheduler-kwargs.min-lr"});
     if (least == nullptr) return;
-    if (IsGiven("min-lr-ratio")) return Drop(least, "--min-lr-ratio overrides it");
+    if (IsGiven("min-lr-ratio")) return GiveWay(least, "min-lr-ratio");
     const std::string hint = "give --min-lr-ratio in place of it";
     const std::string given = around_.given("lr");
     const std::optional<double> peak =
