@@ -55,7 +55,8 @@ TEST_F(TrainToolTest, InitRefusesAModelOfAnotherTokenizerAndAModelBesideIt) {
   EXPECT_EQ(other.exit_status, 3);
   EXPECT_THAT(other.standard_error, testing::HasSubstr("hint: pretokenize"));
   EXPECT_FALSE(Exists("run"));
-  const ProcessResult both = Shell("train --init '" + Fixture("model/fixtures/untied") + "' --out run");
+  const ProcessResult both =
+      Shell("train --model llama-1m --init '" + Fixture("model/fixtures/untied") + "' --out run");
   EXPECT_EQ(both.exit_status, 2);
   EXPECT_THAT(both.standard_error, testing::HasSubstr("--init"));
 }
