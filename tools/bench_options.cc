@@ -162,7 +162,6 @@ void DefineOutputOptions(CLI::App& app, BenchOptions* options) {
       ->group(group);
   app.add_option(
          "--report", options->report,
-
          "Write a plot of the rounds: FILE.svg, of a single comparison, or FILE.html; not to standard "
          "output.")
       ->type_name("FILE")

@@ -2,17 +2,10 @@
 
 #include <string>
 
+#include "tools/synonym_kinds.h"
 #include "tools/training_arguments_options.h"
 
 namespace trainwright {
-namespace {
-
-OptionSynonym WithoutEffect(const std::string& notice) {
-  return {.key = "", .notice = notice};
-}
-
-}  // namespace
-
 const OptionSynonyms& SynonymsOfTrain() {
   static const OptionSynonyms synonyms = [] {
     const OptionSynonym steps = {.key = "steps", .words = {{"-1", ""}}};  // by epochs
@@ -21,13 +14,6 @@ const OptionSynonyms& SynonymsOfTrain() {
     const OptionSynonym clip = {.key = "clip"}, accum = {.key = "accum"}, seq = {.key = "seq"};
     const OptionSynonym batch = {.key = "batch",
                                  .notice = "samples of one micro-batch; --accum of them are a step"};
-    // Ours, with values of theirs.
-    const auto switched = [](const std::string& key) {
-      return OptionSynonym{.key = key, .words = {{"true", "on"}, {"false", "off"}}};
-    };
-    const auto flag = [](const std::string& key) {
-      return OptionSynonym{.key = key, .words = {{"true", "true"}, {"false", "false"}}};
-    };
     OptionSynonyms names = {
         {"max-lr", {.key = "lr"}},
         {"per-device-batch-size", batch},
@@ -57,8 +43,8 @@ const OptionSynonyms& SynonymsOfTrain() {
         {"eval-interval", {.key = "eval-every"}},
         {"early-stopping-patience", {.key = "early-stop"}},
         {"num-workers", {.key = "workers"}},
-        {"packing", switched("packing")},
-        {"sample-packing", switched("packing")},
+        {"packing", OnOrOffHere("packing")},
+        {"sample-packing", OnOrOffHere("packing")},
         {"model-name-or-path", {.key = "init", .notice = "a folder: nothing is fetched"}},
         {"model-name", {.key = "init", .notice = "a folder: nothing is fetched"}},
         {"train-file", {.key = "data", .notice = "shards that pretokenize and pack made"}},
@@ -77,8 +63,8 @@ const OptionSynonyms& SynonymsOfTrain() {
         {"target-modules", targets},
         {"lora-modules-to-save", saved_modules},
         {"modules-to-save", saved_modules},
-        {"use-rslora", flag("rslora")},
-        {"use-dora", flag("dora")},
+        {"use-rslora", FlagHere("rslora")},
+        {"use-dora", FlagHere("dora")},
         {"load-in-4bit", {.key = "quant", .words = {{"true", "nf4"}, {"false", "none"}}, .only_words = true}},
         {"preserve-rng-state", WithoutEffect("dropout is a function of the seed and the place of a token, so "
                                              "what is computed again draws the same")},

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "lib/run/foreign_optimizer.h"
+#include "tools/synonym_kinds.h"
 
 namespace trainwright {
 namespace {
@@ -13,19 +14,9 @@ OptionSynonym Choosing(const std::string& key, const std::string& value) {
   return {.key = key, .words = {{"true", value}, {"false", ""}}, .only_words = true};
 }
 
-/// A switch that is one here, too.
-OptionSynonym Flag(const std::string& key) {
-  return {.key = key, .words = {{"true", "true"}, {"false", "false"}}};
-}
-
 /// A switch of two words here.
 OptionSynonym Switching(const std::string& key, const std::string& on, const std::string& off) {
   return {.key = key, .words = {{"true", on}, {"false", off}}, .only_words = true};
-}
-
-/// What one may expect an effect of.
-OptionSynonym WithoutEffect(const std::string& notice) {
-  return {.key = "", .notice = notice};
 }
 
 /// What says how another program goes about it.
@@ -94,7 +85,7 @@ const OptionSynonyms& StepFields() {
         {"neftune-noise-alpha", Only({"0", "0.0"}, "no noise is added to embeddings: leave it out")},
         {"seed", {.key = "seed"}},
         {"data-seed", WithoutEffect("--seed draws the order of the samples, too")},
-        {"full-determinism", Flag("deterministic")},
+        {"full-determinism", FlagHere("deterministic")},
     };
   }();
   return fields;
@@ -118,7 +109,7 @@ const OptionSynonyms& ComputeFields() {
         {"half-precision-backend", Aside()},
         {"bf16-full-eval", evaluated},
         {"fp16-full-eval", evaluated},
-        {"tf32", {.key = "tf32", .words = {{"true", "on"}, {"false", "off"}}}},
+        {"tf32", OnOrOffHere("tf32")},
         {"gradient-checkpointing", Switching("checkpoint-activations", "full", "no")},
         {"activation-checkpointing", Switching("checkpoint-activations", "full", "no")},
         {"gradient-checkpointing-kwargs", recomputed},
@@ -181,7 +172,7 @@ const OptionSynonyms& ComputeFields() {
 
 const OptionSynonyms& DataFields() {
   static const OptionSynonyms fields = {
-      {"dataloader-drop-last", Flag("drop-last")},
+      {"dataloader-drop-last", FlagHere("drop-last")},
       {"dataloader-num-workers", {.key = "workers"}},
       {"dataloader-pin-memory", Switching("pin", "on", "off")},
       {"dataloader-persistent-workers", Aside("--workers are threads of the whole run")},
@@ -191,7 +182,7 @@ const OptionSynonyms& DataFields() {
       {"remove-unused-columns", WithoutEffect("shards hold ids alone")},
       {"label-names", Aside("shards hold ids alone")},
       {"length-column-name", Aside("shards know the lengths of their documents")},
-      {"group-by-length", Flag("group-by-length")},
+      {"group-by-length", FlagHere("group-by-length")},
       {"train-sampling-strategy",
        {.key = "group-by-length",
         .words = {{"random", ""}, {"group_by_length", "true"}},
@@ -305,7 +296,7 @@ const OptionSynonyms& SavingFields() {
         .notice = "no is 0, epoch is epoch, best is --keep-best 1"}},
       {"save-steps", {.key = "save-every"}},
       {"save-total-limit", {.key = "keep"}},
-      {"save-only-model", Flag("save-model-only")},
+      {"save-only-model", FlagHere("save-model-only")},
       {"save-safetensors", Aside("weights are in safetensors")},
       {"save-on-each-node",
        Only({"false"}, "one rank writes the checkpoints: --copy-to and --copy-command copy them elsewhere")},

@@ -6,14 +6,14 @@
 
 #include "lib/base/error.h"
 #include "lib/base/shell_word.h"
+#include "lib/base/temporary_place.h"
 
 namespace trainwright {
 
 namespace fs = std::filesystem;
 
 TemporaryFolder::TemporaryFolder() {
-  const char* asked = std::getenv("TMPDIR");
-  const std::string parent = asked != nullptr && *asked != '\0' ? asked : "/tmp";
+  const std::string parent = PlaceForTemporaryFiles("/tmp");
   // Its name stands in lines of shell, within quotes of theirs or without.
   if (!IsPlainWord(parent)) {
     throw Error(ErrorCode::kUsage, "TMPDIR", "is " + ShellWord(parent) + ", which a shell reads otherwise",

@@ -6,19 +6,24 @@
 #include "lib/cli/option_table.h"
 
 namespace trainwright {
+namespace {
+
+/// A flag without a default is off.
+std::string InitialText(bool is_flag, const std::string& default_text) {
+  return is_flag && default_text.empty() ? "false" : default_text;
+}
+
+}  // namespace
 
 bool IsDefault(const CLI::Option& option, const std::string& value) {
-  const std::string initial = option.get_default_str();
-  const bool is_flag = option.get_items_expected_max() == 0;
-  return value == (is_flag && initial.empty() ? "false" : initial);
+  return value == InitialText(option.get_items_expected_max() == 0, option.get_default_str());
 }
 
 bool HasDefault(const EffectiveOption& option) {
   if (!option.is_set) return true;
   const OptionDoc& doc = option.doc;
   if (doc.repeated) return option.values == ParseListText("[" + doc.default_text + "]", doc.key);
-  const std::string initial = doc.is_flag() && doc.default_text.empty() ? "false" : doc.default_text;
-  return option.values.back() == initial;
+  return option.values.back() == InitialText(doc.is_flag(), doc.default_text);
 }
 
 std::set<std::string> OptionExclusions::ExcludedBy(const std::string& key) const {

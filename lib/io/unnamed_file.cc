@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "lib/base/error.h"
+#include "lib/base/temporary_place.h"
 
 namespace trainwright {
 
@@ -81,9 +82,7 @@ Error UnnamedFile::Failure(const char* action) const {
 }
 
 std::unique_ptr<UnnamedFile> OpenTemporaryFile() {
-  const char* folder = std::getenv("TMPDIR");
-  return std::make_unique<UnnamedFile>(folder != nullptr && *folder != '\0' ? folder : "/tmp",
-                                       "TMPDIR names another folder");
+  return std::make_unique<UnnamedFile>(PlaceForTemporaryFiles("/tmp"), "TMPDIR names another folder");
 }
 
 }  // namespace trainwright

@@ -1,6 +1,5 @@
 #include "lib/run/training_data.h"
 
-#include <cstdlib>
 #include <filesystem>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -8,6 +7,7 @@
 
 #include "lib/base/error.h"
 #include "lib/base/log.h"
+#include "lib/base/temporary_place.h"
 #include "lib/base/units.h"
 #include "lib/io/byte_source.h"
 #include "lib/loading/cached_shard_set.h"
@@ -64,8 +64,7 @@ void RequireAlikeRecords(const ShardSet& evaluated) {
 }  // namespace
 
 std::string TemporaryFolder() {
-  const char* temporary = std::getenv("TMPDIR");
-  return temporary != nullptr && *temporary != '\0' ? temporary : "/var/tmp";
+  return PlaceForTemporaryFiles("/var/tmp");
 }
 
 std::string SpoolFolder(const TrainSettings& settings) {

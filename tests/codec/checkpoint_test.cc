@@ -214,11 +214,15 @@ TEST(CompressedCheckpointTest, ATensorOrASliceIsReadWithoutTheRest) {
   }
 }
 
+/// Whose last tensor differs a little.
+Bytes WithLaterWeights(Bytes file) {
+  for (size_t i = file.size() - 15360; i < file.size(); i += 16) file[i] = static_cast<uint8_t>(file[i] + 1);
+  return file;
+}
+
 TEST(CompressedCheckpointTest, ADifferenceNeedsItsBaseAndNoOther) {
   const Bytes before = test::SmallCheckpoint();
-  Bytes after = before;
-  for (size_t i = after.size() - 15360; i < after.size(); i += 16)
-    after[i] = static_cast<uint8_t>(after[i] + 1);
+  const Bytes after = WithLaterWeights(before);
   MemoryBase base(before);
   for (const CompressedForm form : kForms) {
     const Bytes compressed = Compress(after, {.form = form, .base = &base});
@@ -275,9 +279,7 @@ class ChangingBase final : public BaseTensors {
 
 TEST(CompressedCheckpointTest, AFaultOfTheBaseIsNoDamageOfATensor) {
   const Bytes before = test::SmallCheckpoint();
-  Bytes after = before;
-  for (size_t i = after.size() - 15360; i < after.size(); i += 16)
-    after[i] = static_cast<uint8_t>(after[i] + 1);
+  const Bytes after = WithLaterWeights(before);
   MemoryBase base(before);
   Bytes compressed = Compress(after, {.base = &base});
   const auto reader = MemoryRandomReader(compressed, "model");
