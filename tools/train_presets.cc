@@ -42,6 +42,7 @@ Values RftOptimised() {
   return With(Rft(), {{"batch", "16"},
                       {"accum", "4"},
                       {"mixed-precision", "fp16"},
+                      {"tf32", "on"},
                       {"schedule", "cosine"},
                       {"warmup", "50"},
                       {"checkpoint-activations", "no"},
@@ -93,7 +94,7 @@ constexpr char kTenNotes[] =
     "fills the samples.";
 
 constexpr char kNotOptions[] =
-    "The fused AdamW of its sources is no option here: AdamW is one pass. TF32 is --tf32 on.";
+    "The fused AdamW of its sources is no option here: AdamW is one pass.";
 
 /// Pretraining.
 std::vector<OptionPreset> RefocusedPresets() {

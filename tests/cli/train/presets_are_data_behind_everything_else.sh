@@ -41,6 +41,7 @@ rft-accurate 16 8 50 epoch 2e-4 50 cosine 4
 END
 
 expect epochs 4 --preset rft-accurate
+expect tf32 on --preset rft-fast
 # The guide's names of its presets.
 for name in test production low-memory; do
   train --preset $name --print-config 2> /dev/null | sed "s/^preset: .*//" > a.yaml
