@@ -93,8 +93,7 @@ constexpr char kTenNotes[] =
     "every N steps, N is 500 here. TF32 is --tf32 on. Data that is packed with --chunk 32768 "
     "fills the samples.";
 
-constexpr char kNotOptions[] =
-    "The fused AdamW of its sources is no option here: AdamW is one pass.";
+constexpr char kNotOptions[] = "The fused AdamW of its sources is no option here: AdamW is one pass.";
 
 /// Pretraining.
 std::vector<OptionPreset> RefocusedPresets() {

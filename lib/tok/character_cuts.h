@@ -14,11 +14,13 @@
 /// Immutable after construction and thread-safe.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string_view>
 #include <vector>
 
 #include "lib/tok/sentencepiece_model.h"
+#include "lib/tok/utf8.h"
 
 namespace trainwright {
 
@@ -40,6 +42,19 @@ class CharacterCuts {
     if ((left | right) < 0x80) return ascii_[right << 8 | left] != 0;
     left = Fold(left), right = Fold(right);
     return !MayBePair(PairOf(left, right)) && !AreUnknown(left, right);
+  }
+
+  /// The first place after `begin` where the text may be cut; its end where there is none.
+  /// \param read the Utf8Character at a place of the text, of 1 byte or more
+  template <typename Read>
+  size_t UnitEnd(std::string_view text, size_t begin, const Read& read) const {
+    Utf8Character character = read(text, begin);
+    for (size_t at = begin + character.size_bytes; at < text.size(); at += character.size_bytes) {
+      const Utf8Character next = read(text, at);
+      if (MayCut(character.code_point, next.code_point)) return at;
+      character = next;
+    }
+    return text.size();
   }
 
   /// How many bytes AsciiCuts reads.

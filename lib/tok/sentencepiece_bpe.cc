@@ -223,7 +223,7 @@ void SentencePieceBpe::Encode(std::string_view text, bool mark, std::vector<uint
         continue;
       }
     }
-    const size_t end = UnitEnd(text, begin);
+    const size_t end = cuts_.UnitEnd(text, begin, NextCharacter);
     if (end == text.size() && mark && settings_.mark_at_end) {
       flush();
       return EncodeLastUnit(text, begin, worker.get(), ids);
@@ -234,21 +234,11 @@ void SentencePieceBpe::Encode(std::string_view text, bool mark, std::vector<uint
   flush();
 }
 
-size_t SentencePieceBpe::UnitEnd(std::string_view text, size_t begin) const {
-  Utf8Character character = NextCharacter(text, begin);
-  for (size_t at = begin + character.size_bytes; at < text.size(); at += character.size_bytes) {
-    const Utf8Character next = NextCharacter(text, at);
-    if (cuts_.MayCut(character.code_point, next.code_point)) return at;
-    character = next;
-  }
-  return text.size();
-}
-
 /// \returns where the second unit begins
 size_t SentencePieceBpe::EncodeFirstUnit(std::string_view text, Worker* worker,
                                          std::vector<uint32_t>* ids) const {
   const bool alone = cuts_.MayCut(' ', NextCharacter(text, 0).code_point);
-  const size_t end = alone ? 0 : UnitEnd(text, 0);
+  const size_t end = alone ? 0 : cuts_.UnitEnd(text, 0, NextCharacter);
   worker->marked.assign(" ").append(text.substr(0, end));
   EncodeUnit(worker->marked, worker, ids);
   return end;

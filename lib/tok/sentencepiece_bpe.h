@@ -60,7 +60,6 @@ class SentencePieceBpe {
   SentencePieceBpe(CharacterCuts cuts, Vocabulary vocabulary, const Settings& settings);
   static Settings SettingsOf(const SentencePieceModel& model);
 
-  size_t UnitEnd(std::string_view text, size_t begin) const;
   size_t EncodeFirstUnit(std::string_view text, Worker* worker, std::vector<uint32_t>* ids) const;
   void EncodeLastUnit(std::string_view text, size_t begin, Worker* worker, std::vector<uint32_t>* ids) const;
   void EncodeUnit(std::string_view unit, Worker* worker, std::vector<uint32_t>* ids) const;

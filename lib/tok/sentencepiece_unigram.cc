@@ -157,21 +157,11 @@ void SentencePieceUnigram::Encode(std::string_view text, Scratch* scratch, std::
         continue;
       }
     }
-    const size_t end = UnitEnd(text, begin);
+    const size_t end = cuts_.UnitEnd(text, begin, CharacterAt);
     lookups.Add(scratch->memo, text.data() + begin, end - begin, text.size() - begin >= PieceMemo::kReach);
     begin = end;
   }
   flush();
-}
-
-size_t SentencePieceUnigram::UnitEnd(std::string_view text, size_t begin) const {
-  Utf8Character character = CharacterAt(text, begin);
-  for (size_t at = begin + character.size_bytes; at < text.size(); at += character.size_bytes) {
-    const Utf8Character next = CharacterAt(text, at);
-    if (cuts_.MayCut(character.code_point, next.code_point)) return at;
-    character = next;
-  }
-  return text.size();
 }
 
 /// Appends what is remembered of a unit.

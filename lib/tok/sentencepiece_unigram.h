@@ -90,7 +90,6 @@ class SentencePieceUnigram {
     bool after_unknown = false;
     std::vector<uint32_t>* ids = nullptr;
   };
-  size_t UnitEnd(std::string_view text, size_t begin) const;
   bool TakeUnit(uint32_t* unit_ids, size_t count, Progress* progress) const;
   void EncodeUnit(const PieceMemo::Key& key, std::string_view unit, Scratch* scratch,
                   Progress* progress) const;

@@ -12,12 +12,14 @@
 #include "lib/tok/unicode.h"
 #include "lib/tok/utf8.h"
 #include "tests/support/support.h"
+#include "tests/tok/encode.h"
 #include "tests/tok/random_documents.h"
 
 namespace trainwright {
 namespace {
 
 using nlohmann::json;
+using test::Encode;
 using test::Fixture;
 using test::ReadFile;
 using ::testing::HasSubstr;
@@ -33,27 +35,9 @@ const json& Goldens() {
 }
 
 const std::vector<std::string>& RandomDocuments() {
-  static const std::vector<std::string> documents = [] {
-    const auto texts = Goldens()["texts"].get<std::vector<std::string>>();
-    std::vector<std::string> made;
-    for (uint64_t i = 0; i < Goldens()["documents"].get<uint64_t>(); ++i) {
-      made.push_back(test::RandomDocument(Goldens()["seed"], i, texts));
-    }
-    return made;
-  }();
+  static const std::vector<std::string> documents =
+      test::RandomDocuments(Goldens(), Goldens()["texts"].get<std::vector<std::string>>());
   return documents;
-}
-
-std::string Hex(uint64_t value) {
-  char text[17];
-  std::snprintf(text, sizeof(text), "%016llx", static_cast<unsigned long long>(value));
-  return text;
-}
-
-std::vector<uint32_t> Encode(const Tokenizer& tokenizer, std::string_view text) {
-  std::vector<uint32_t> ids;
-  tokenizer.Encode(text, &ids);
-  return ids;
 }
 
 /// A family's file with one change.
@@ -100,10 +84,9 @@ TEST_P(ByteLevelBpeFamilyTest, GivesTheLibrarysIdsForTwentyThousandRandomDocumen
   for (size_t block = 0; block < golden_["hashes"].size(); ++block) {
     test::Fnv hash;
     for (size_t i = block * stride; i < (block + 1) * stride; ++i) {
-      for (const uint32_t id : Encode(tokenizer_, RandomDocuments()[i])) hash.AddId(id);
-      hash.AddId(0xFFFFFFFF);
+      hash.AddDocument(Encode(tokenizer_, RandomDocuments()[i]));
     }
-    EXPECT_EQ(Hex(hash.value()), golden_["hashes"][block]) << "documents from " << block * stride;
+    EXPECT_EQ(hash.hex(), golden_["hashes"][block]) << "documents from " << block * stride;
   }
 }
 
@@ -187,7 +170,7 @@ TEST(RandomDocumentsTest, AreThoseThatTheLibraryWasAsked) {
     for (const char byte : document) hash.Add(static_cast<uint8_t>(byte));
     hash.Add(0xFF);
   }
-  EXPECT_EQ(Hex(hash.value()), Goldens()["document_hash"]);
+  EXPECT_EQ(hash.hex(), Goldens()["document_hash"]);
 }
 
 TEST(TokenizerJsonTest, ReadsHashSizeAndSpecialIds) {

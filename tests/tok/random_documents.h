@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstdint>
+#include <cstdio>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
@@ -86,6 +88,16 @@ inline std::string RandomDocument(uint64_t seed, uint64_t index, const std::vect
   return out;
 }
 
+/// Those whose ids the goldens hold.
+inline std::vector<std::string> RandomDocuments(const nlohmann::json& goldens,
+                                                const std::vector<std::string>& texts) {
+  std::vector<std::string> documents;
+  for (uint64_t i = 0; i < goldens["documents"].get<uint64_t>(); ++i) {
+    documents.push_back(RandomDocument(goldens["seed"], i, texts));
+  }
+  return documents;
+}
+
 /// FNV-1a 64.
 class Fnv {
  public:
@@ -93,7 +105,17 @@ class Fnv {
   void AddId(uint32_t id) {
     for (int shift = 0; shift < 32; shift += 8) Add(static_cast<uint8_t>(id >> shift));
   }
-  uint64_t value() const { return value_; }
+  /// A document's, and where it ends.
+  void AddDocument(const std::vector<uint32_t>& ids) {
+    for (const uint32_t id : ids) AddId(id);
+    AddId(UINT32_MAX);
+  }
+  /// 16 digits, as goldens have them.
+  std::string hex() const {
+    char text[17];
+    std::snprintf(text, sizeof(text), "%016llx", static_cast<unsigned long long>(value_));
+    return text;
+  }
 
  private:
   uint64_t value_ = 0xCBF29CE484222325u;

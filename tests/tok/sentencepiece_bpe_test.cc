@@ -9,10 +9,13 @@
 #include "lib/tok/sentencepiece_tokenizer.h"
 #include "lib/tok/utf8.h"
 #include "tests/support/support.h"
+#include "tests/tok/encode.h"
 #include "tests/tok/sentencepiece_model_builder.h"
 
 namespace trainwright {
 namespace {
+
+using test::Encode;
 
 using Piece = SentencePieceModel::Piece;
 using PieceType = SentencePieceModel::PieceType;
@@ -24,12 +27,6 @@ std::vector<uint32_t> EncodeByLibrary(const sentencepiece::SentencePieceProcesso
   std::vector<int> ids;
   EXPECT_TRUE(processor.Encode(text, &ids).ok());
   return {ids.begin(), ids.end()};
-}
-
-std::vector<uint32_t> Encode(const Tokenizer& tokenizer, std::string_view text) {
-  std::vector<uint32_t> ids;
-  tokenizer.Encode(text, &ids);
-  return ids;
 }
 
 SentencePieceModel EmptyModel() {

@@ -8,24 +8,20 @@
 #include "lib/base/error.h"
 #include "lib/tok/utf8.h"
 #include "tests/support/support.h"
+#include "tests/tok/encode.h"
 #include "tests/tok/library_oracle.h"
 #include "tests/tok/sentencepiece_model_builder.h"
 
 namespace trainwright {
 namespace {
 
+using test::Encode;
 using test::Fixture;
 using test::ReadFile;
 
 std::string ModelPath(const std::string& name) {
   return name == "mistral-v1" ? Fixture("../examples/data/mistral-v1.model")
                               : Fixture("tok/testdata/" + name + ".model");
-}
-
-std::vector<uint32_t> Encode(const Tokenizer& tokenizer, std::string_view text) {
-  std::vector<uint32_t> ids;
-  tokenizer.Encode(text, &ids);
-  return ids;
 }
 
 std::string FromHex(const std::string& hex) {

@@ -14,6 +14,7 @@
 #include "lib/tok/sentencepiece_version.h"
 #include "lib/tok/utf8.h"
 #include "tests/support/support.h"
+#include "tests/tok/encode.h"
 #include "tests/tok/random_documents.h"
 #include "tests/tok/reference_unigram.h"
 #include "tests/tok/sentencepiece_model_builder.h"
@@ -24,6 +25,7 @@ namespace {
 using Piece = SentencePieceModel::Piece;
 using PieceType = SentencePieceModel::PieceType;
 using nlohmann::json;
+using test::Encode;
 using test::Fixture;
 using test::ReadFile;
 
@@ -33,12 +35,6 @@ std::vector<uint32_t> Encode(const SentencePieceUnigram& unigram, std::string_vi
   SentencePieceUnigram::Scratch scratch;
   std::vector<uint32_t> ids;
   unigram.Encode(text, &scratch, &ids);
-  return ids;
-}
-
-std::vector<uint32_t> Encode(const Tokenizer& tokenizer, std::string_view text) {
-  std::vector<uint32_t> ids;
-  tokenizer.Encode(text, &ids);
   return ids;
 }
 
@@ -52,13 +48,8 @@ SentencePieceModel EmptyModel() {
 
 std::string HashOf(const std::vector<std::vector<uint32_t>>& lists) {
   test::Fnv hash;
-  for (const std::vector<uint32_t>& ids : lists) {
-    for (const uint32_t id : ids) hash.AddId(id);
-    hash.AddId(UINT32_MAX);
-  }
-  char text[17];
-  std::snprintf(text, sizeof(text), "%016llx", static_cast<unsigned long long>(hash.value()));
-  return text;
+  for (const std::vector<uint32_t>& ids : lists) hash.AddDocument(ids);
+  return hash.hex();
 }
 
 std::string FromHex(const std::string& hex) {

@@ -7,12 +7,14 @@
 
 #include "lib/tok/byte_level_bpe_tokenizer.h"
 #include "tests/support/support.h"
+#include "tests/tok/encode.h"
 #include "tests/tok/random_documents.h"
 
 namespace trainwright {
 namespace {
 
 using nlohmann::json;
+using test::Encode;
 using test::Fixture;
 using test::ReadFile;
 using ::testing::HasSubstr;
@@ -21,12 +23,6 @@ using ::testing::HasSubstr;
 const json& Goldens() {
   static const json goldens = json::parse(ReadFile(Fixture("tok/testdata/tiktoken/goldens.json")));
   return goldens;
-}
-
-std::vector<uint32_t> Encode(const Tokenizer& tokenizer, std::string_view text) {
-  std::vector<uint32_t> ids;
-  tokenizer.Encode(text, &ids);
-  return ids;
 }
 
 class TiktokenRuleTest : public ::testing::TestWithParam<const char*> {
@@ -72,12 +68,9 @@ TEST_P(TiktokenRuleTest, GivesThePythonPackagesIdsForRandomDocuments) {
       if (i % 8 == 0) {
         ASSERT_EQ(Encode(*reference, text), ids) << json(text);
       }
-      for (const uint32_t id : ids) hash.AddId(id);
-      hash.AddId(0xFFFFFFFF);
+      hash.AddDocument(ids);
     }
-    char hex[17];
-    std::snprintf(hex, sizeof(hex), "%016llx", static_cast<unsigned long long>(hash.value()));
-    EXPECT_EQ(hex, golden_["hashes"][block]) << "documents from " << block * stride;
+    EXPECT_EQ(hash.hex(), golden_["hashes"][block]) << "documents from " << block * stride;
   }
 }
 
