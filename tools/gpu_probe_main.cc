@@ -34,6 +34,13 @@ int Watch(const GpuProbeOptions& options) {
   return RunWatch(watch, management.get(), &out);
 }
 
+/// \param encoded the report as JSON
+std::string TextOf(const ProbeReport& report, const nlohmann::ordered_json& encoded,
+                   const GpuProbeOptions& options) {
+  if (options.json) return IndentedJsonOf(options.recommend ? encoded["recommendation"] : encoded);
+  return options.recommend ? FormatRecommendationYaml(report.recommendation) : FormatProbeReport(report);
+}
+
 int Run(const GpuProbeOptions& options, ToolRun* run) {
   if (options.watch) return Watch(options);
   ProbeOptions probe{.quick = options.quick,
@@ -54,10 +61,7 @@ int Run(const GpuProbeOptions& options, ToolRun* run) {
   const nlohmann::ordered_json encoded = EncodeProbeReport(report);
   run->summary["gpu_state"] = encoded["gpu"]["state"];
   run->summary["recommendation"] = encoded["recommendation"]["options"];
-  const std::string text = options.recommend ? FormatRecommendationYaml(report.recommendation)
-                           : options.json    ? IndentedJsonOf(encoded)
-                                             : FormatProbeReport(report);
-  StdoutSink().Write(AsBytes(text));
+  StdoutSink().Write(AsBytes(TextOf(report, encoded, options)));
   return 0;
 }
 

@@ -16,10 +16,9 @@ const ToolInfo& GpuProbeInfo() {
 }
 
 void DefineGpuProbeOptions(CLI::App& app, GpuProbeOptions* options) {
-  CLI::Option* const json = app.add_flag("--json", options->json, "write JSON instead of tables");
+  app.add_flag("--json", options->json, "write JSON instead of tables or, with --recommend, of YAML");
   CLI::Option* const recommend =
       app.add_flag("--recommend", options->recommend, "write only the recommendation, for train --config");
-  recommend->excludes(json);
   app.add_flag("--require-gpu", options->require_gpu, "end with status 5 unless a GPU can be trained on");
 
   const std::string measuring = "Measurements";
@@ -42,7 +41,8 @@ void DefineGpuProbeOptions(CLI::App& app, GpuProbeOptions* options) {
                  "the device)")
       ->type_name("PRESET|FILE")
       ->group(measuring);
-  app.add_option("--seq", options->seq, "tokens of a sample; 0: the model's positions")
+  app.add_option("--seq", options->seq,
+                 "tokens of a sample; 0: train's default, the model's positions, at most 2048")
       ->check(CLI::NonNegativeNumber)
       ->group(measuring);
   app.add_option("--vocab", options->vocab, "vocabulary of a preset; 258 is that of the tokenizer bytes")

@@ -40,9 +40,6 @@ struct BatchSearch {
   std::optional<BatchPoint> chosen;
 };
 
-/// Samples that an optimizer step has at least where nobody chose, so that gradients are not too noisy.
-inline constexpr int64_t kLeastSamplesAStep = 16;
-
 /// A forward and a backward pass of a language model's loss on samples of one length, of random tokens.
 MicroBatchPasses EqualSamplePasses(const ModelConfig& model, int64_t samples, int64_t sequence_tokens);
 

@@ -29,6 +29,7 @@
 #include "lib/probe/transfer_ceiling.h"
 #include "lib/spec/config_json.h"
 #include "lib/spec/family.h"
+#include "lib/spec/usual_sizes.h"
 
 namespace trainwright {
 namespace {
@@ -134,7 +135,9 @@ class ProbeJob {
     config_ = ConfigOf(families_.descriptions(), model.name, options_.vocab_size);
     report_.vocab_size = config_.vocab_size;
     model.head_dim = config_.head_dim;
-    model.sequence_tokens = options_.sequence_tokens > 0 ? options_.sequence_tokens : config_.max_positions;
+    model.sequence_named_by_user = options_.sequence_tokens > 0;
+    model.sequence_tokens =
+        model.sequence_named_by_user ? options_.sequence_tokens : UsualSequence(config_.max_positions);
     if (model.sequence_tokens > FamilyOf(config_).LongestSequence(config_)) {
       throw Error(ErrorCode::kUsage, "--seq",
                   std::to_string(model.sequence_tokens) + " is longer than the " +

@@ -24,7 +24,7 @@ struct ProbeOptions {
   bool require_gpu = false;
   bool use_gpu = true;          ///< false: measure the CPU, whatever GPU there is
   std::string model;            ///< preset or config.json; empty: train's default for the device
-  int64_t sequence_tokens = 0;  ///< 0: the model's positions
+  int64_t sequence_tokens = 0;  ///< 0: train's default for the model
   int64_t vocab_size = 0;       ///< of a preset
   int threads = 1;              ///< that compute, as SetUpProcess has set them
   std::string folder = ".";     ///< whose disk is measured

@@ -52,6 +52,8 @@ class Recommender {
     ChoosePrecision();
     if (evidence_.model.named_by_user) {
       Choose("model", evidence_.model.name, "as asked; batch and attention are for it");
+    }
+    if (evidence_.model.named_by_user || evidence_.model.sequence_named_by_user) {
       Choose("seq", evidence_.model.sequence_tokens, "what the batch was decided for");
     }
     ChooseBatch();
@@ -119,12 +121,11 @@ class Recommender {
   void ChooseBatch() {
     const ProbedModel& model = evidence_.model;
     const std::string subject = model.name + " at " + std::to_string(model.sequence_tokens) + " tokens";
-    const int64_t usual_tokens = UsualMicroBatchTokens(gpu_);
-    int64_t batch = std::max<int64_t>(1, usual_tokens / model.sequence_tokens);
+    const int64_t usual = UsualBatch(model.sequence_tokens, gpu_);
     const auto& search = evidence_.batch;
     // A search that time ended on the rise still beats the rule of thumb once it has come as far.
     const bool rising = search && !search->chosen && search->stop == BatchStop::kTime &&
-                        !search->points.empty() && search->points.back().batch >= batch;
+                        !search->points.empty() && search->points.back().batch >= usual;
     if (rising || (search && search->chosen)) {
       const BatchPoint& chosen = rising ? search->points.back() : *search->chosen;
       for (const BatchPoint& point : search->points) {
@@ -135,14 +136,17 @@ class Recommender {
         Leave("accum", "it follows the batch");
         return;
       }
-      batch = chosen.batch;
-      Choose("batch", batch,
+      Choose("batch", chosen.batch,
              "measured with forward and backward passes of " + subject + ": " +
                  (rising ? "the largest in the time that was given, and the fastest, "
                          : "the smallest batch within 3 % of the fastest, ") +
                  FormatCount(chosen.tokens.median) + " tokens/s" +
                  (search->stop == BatchStop::kMemory ? "; larger ones do not fit into 90 % of the free memory"
                                                      : ""));
+      const int64_t accum = AccumOfMeasuredBatch(chosen.batch, /*ranks=*/1);
+      Choose("accum", accum,
+             std::to_string(chosen.batch * accum) + " samples an optimizer step: at least " +
+                 std::to_string(kLeastSamplesAStep) + " keep gradients from being noisy");
       result_.notes.push_back(
           "not needed for " + subject +
           ", which fits the memory: checkpoint-activations, offload, and zero on several GPUs");
@@ -153,19 +157,15 @@ class Recommender {
       if (!model.memory_advice.empty()) {
         result_.notes.push_back("memory, in this order: " + model.memory_advice);
       }
-      return;
     } else {
       Choose(
-          "batch", batch,
+          "batch", usual,
           "not measured" +
               std::string(search && !search->points.empty() ? " far enough in the time that was given" : "") +
-              "; about " + std::to_string(usual_tokens) + " tokens a micro-batch suit " +
-              (gpu_ ? "a GPU" : "a CPU") + " (" + subject + ")");
+              "; about " + std::to_string(UsualMicroBatchTokens(gpu_)) + " tokens a micro-batch suit " +
+              (gpu_ ? "a GPU" : "a CPU") + " (" + subject + "), as train takes by itself");
+      Choose("accum", 1, "as train takes by itself: not measured either");
     }
-    const int64_t accum = (kLeastSamplesAStep + batch - 1) / batch;
-    Choose("accum", accum,
-           std::to_string(batch * accum) + " samples an optimizer step: at least " +
-               std::to_string(kLeastSamplesAStep) + " keep gradients from being noisy");
   }
 
   void ChooseAttention() {

@@ -32,6 +32,7 @@ struct ProbedModel {
   bool named_by_user = false;
   int64_t head_dim = 0;  ///< 0: no attention
   int64_t sequence_tokens = 0;
+  bool sequence_named_by_user = false;
   int64_t resident_bytes = 0;  ///< of training, whatever the batch: see StateMemory
   std::string memory_advice;   ///< where not even one sample fits: see MemoryAdvice
 };

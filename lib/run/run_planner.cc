@@ -175,7 +175,7 @@ void PlanSizes(const TrainSettings& settings, const PlanFacts& facts, PlannedRun
     plan.sequence_tokens = own->longest_span;
     planned->reasons.push_back({"seq", "the longest text of --objective " + plan.objective, ""});
   } else if (!settings.seq) {
-    plan.sequence_tokens = std::min(facts.model.max_positions, kLongestUsualSequence);
+    plan.sequence_tokens = UsualSequence(facts.model.max_positions);
     planned->reasons.push_back({"seq", "the positions of the model, at most 2048", ""});
     RequireAsked(plan.sequence_tokens >= 1, "--seq", plan.sequence_tokens, "tokens: must be at least 1");
   }
@@ -183,7 +183,7 @@ void PlanSizes(const TrainSettings& settings, const PlanFacts& facts, PlannedRun
                    "use a shorter --seq, or a --model config.json with more max_position_embeddings");
   if (!settings.batch) {
     const int64_t tokens = UsualMicroBatchTokens(facts.gpu);
-    plan.batch = std::max<int64_t>(1, tokens / (own ? own->sample : plan.sequence_tokens));
+    plan.batch = UsualBatch(own ? own->sample : plan.sequence_tokens, facts.gpu);
     planned->reasons.push_back({"batch",
                                 "about " + FormatCount(static_cast<double>(tokens)) +
                                     " tokens a micro-batch suit " + (facts.gpu ? "a GPU" : "a CPU"),

@@ -19,6 +19,7 @@
 #include "lib/run/run_planner.h"
 #include "lib/run/run_traps.h"
 #include "lib/run/settings_check.h"
+#include "lib/spec/usual_sizes.h"
 #include "lib/train/batch_fit.h"
 #include "lib/train/device_choice.h"
 #include "lib/train/plan_objective.h"
@@ -118,8 +119,7 @@ TrainSettings FindBatch(const TrainSettings& asked, const TrainJobContext& conte
   }
   settings.batch = batch;
   if (!keeps_step && plan.exact_world == 0) {
-    const int64_t samples = batch * plan.ranks;
-    settings.accum = (kLeastSamplesAStep + samples - 1) / samples;
+    settings.accum = AccumOfMeasuredBatch(batch, plan.ranks);
     reason += "; --accum " + std::to_string(*settings.accum) + " makes a step of at least " +
               std::to_string(kLeastSamplesAStep) + " samples";
   }

@@ -143,7 +143,7 @@ TEST(RecommendTest, CpuPrecisionFollowsInstructionsAndMeasuredGain) {
 TEST(RecommendTest, ACpuGetsNoOptionsOfAGpu) {
   const auto table = Table(Recommend(OnCpu({"avx512_bf16"})));
   const std::map<std::string, std::string> expected = {
-      {"device", "cpu"},        {"mixed-precision", "bf16"}, {"batch", "8"},   {"accum", "2"},
+      {"device", "cpu"},        {"mixed-precision", "bf16"}, {"batch", "8"},   {"accum", "1"},
       {"attn-backend", "auto"}, {"threads", "16"},           {"workers", "1"}, {"pin", "off"},
       {"peak-tflops", "0.408"}};
   EXPECT_EQ(table, expected);
@@ -187,6 +187,20 @@ TEST(RecommendTest, TakesTheMeasuredBatchAndFillsAStepToSixteenSamples) {
   table = Table(Recommend(evidence));
   EXPECT_EQ(table.at("batch"), "4");  // memory ended the search: nothing larger can be had
   EXPECT_EQ(table.at("accum"), "4");
+}
+
+TEST(RecommendTest, WhatWasNotMeasuredIsOneMicroBatchOfTheTokensThatSuitTheDevice) {
+  const auto advised = [](RecommendationEvidence evidence, int64_t sequence_tokens) {
+    evidence.model.sequence_tokens = sequence_tokens;
+    const auto table = Table(Recommend(evidence));
+    return table.at("batch") + " x " + table.at("accum");
+  };
+  EXPECT_EQ(advised(OnCpu({"avx2"}), 64), "32 x 1");
+  EXPECT_EQ(advised(OnCpu({"avx2"}), 768), "2 x 1");
+  EXPECT_EQ(advised(OnCpu({"avx2"}), 2048), "1 x 1");
+  EXPECT_EQ(advised(OnCpu({"avx2"}), 8192), "1 x 1");
+  EXPECT_EQ(advised(On(test::H100()), 2048), "8 x 1");
+  EXPECT_EQ(advised(On(test::H100()), 32768), "1 x 1");
 }
 
 TEST(RecommendTest, SaysThatOffloadAndDivisionAreNotNeededWhereTheModelFits) {
@@ -263,6 +277,14 @@ TEST(RecommendTest, TheModelIsPartOfTheFragmentWhenTheUserNamedIt) {
   evidence.model.named_by_user = true;
   EXPECT_EQ(Table(Recommend(evidence)).at("model"), "llama-125m");
   EXPECT_EQ(Table(Recommend(evidence)).at("seq"), "1024");
+}
+
+TEST(RecommendTest, TheLengthIsPartOfTheFragmentWhenTheUserNamedIt) {
+  RecommendationEvidence evidence = On(test::A100());
+  EXPECT_EQ(Table(Recommend(evidence)).count("seq"), 0u);
+  evidence.model.sequence_named_by_user = true;
+  EXPECT_EQ(Table(Recommend(evidence)).at("seq"), "1024");
+  EXPECT_EQ(Table(Recommend(evidence)).count("model"), 0u);
 }
 
 TEST(FormatRecommendationYamlTest, AReasonOfSeveralLinesStaysAComment) {
