@@ -186,8 +186,8 @@ void DefineEvaluationOptions(CLI::App& app, TrainSettings* settings) {
       ->group(group);
   app.add_option(
          "--early-stop", settings->early_stop,
-         "end the run, saved, once this many consecutive evaluations were no better than the best before "
-         "them (default: never)")
+         "end the run, saved, once this many consecutive evaluations of --eval-every were no better than the "
+         "best before them (default: never)")
       ->type_name("PATIENCE")
       ->group(group);
   app.add_option("--eval-tokens", settings->eval_tokens,

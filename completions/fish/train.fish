@@ -13,7 +13,7 @@ complete -c train -l eval-data -r -F -d 'Shards to evaluate on, before, during a
 complete -c train -l eval-split -x -d 'Hold out a share (0.05) or a number (200) of the documents of --data, and evaluate on them'
 complete -c train -l eval-split-seed -x -d 'Another choice of the documents that --eval-split holds out (default: 0, whatever --seed)'
 complete -c train -l eval-every -x -d 'Steps between evaluations'
-complete -c train -l early-stop -x -d 'End the run, saved, once this many consecutive evaluations were no better than the best before them (default: never)'
+complete -c train -l early-stop -x -d 'End the run, saved, once this many consecutive evaluations of --eval-every were no better than the best before them (default: never)'
 complete -c train -l eval-tokens -x -d 'Evaluate on about this many tokens of --eval-data or --eval-split (default: all)'
 complete -c train -l save-every -x -d 'Steps (200) or time (90s, 10m, 1.5h) between checkpoints, or epoch: after each pass over the data'
 complete -c train -l async-save -x -a 'auto on off' -d 'Whether a background thread writes checkpoints, from a copy of weights and moments'

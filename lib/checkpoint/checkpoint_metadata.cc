@@ -131,6 +131,16 @@ void WriteFolderMetadata(const std::string& folder, nlohmann::ordered_json metad
   WriteMetadata(folder, metadata);
 }
 
+void ChangeFolderMetadata(const std::string& folder,
+                          const std::function<void(nlohmann::ordered_json*)>& change) {
+  const std::string path = folder + "/" + kCheckpointMetadataFile;
+  const std::vector<uint8_t> text = ReadWholeFile(path, uint64_t{64} << 20);
+  nlohmann::ordered_json metadata = OrderedJsonOf(AsText(text));
+  if (!metadata.is_object()) throw Error(ErrorCode::kBadInput, path, "is no JSON object");
+  change(&metadata);
+  WriteMetadata(folder, metadata);
+}
+
 nlohmann::ordered_json ReadCheckpointProvenance(const std::string& folder, const std::string& field) {
   const std::string path = folder + "/" + kCheckpointMetadataFile;
   if (!std::filesystem::exists(path)) return nullptr;

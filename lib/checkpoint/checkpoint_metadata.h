@@ -1,6 +1,7 @@
 /// metadata.json of a checkpoint, or of a model made of others: the size and SHA-256 of every file beside it.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -45,6 +46,12 @@ void WriteInnerMetadata(const std::string& folder, const std::string& name,
 /// folder's files.
 /// \throws Error{kIo}
 void WriteFolderMetadata(const std::string& folder, nlohmann::ordered_json metadata);
+
+/// Changes the folder's metadata.json, which is at each time whole on the disk: as it was, or changed.
+/// \param change other fields than `files`
+/// \throws Error{kIo}, Error{kBadInput} where it is no JSON object
+void ChangeFolderMetadata(const std::string& folder,
+                          const std::function<void(nlohmann::ordered_json*)>& change);
 
 /// A field of the provenance in the folder's metadata.json, or null.
 nlohmann::ordered_json ReadCheckpointProvenance(const std::string& folder, const std::string& field);

@@ -52,9 +52,9 @@ bool IsComplete(const RunDirectory& run, int64_t step) {
 
 }  // namespace
 
-void TakeUpRun(int64_t step, RunDirectory* run) {
+void TakeUpRun(int64_t step, bool evaluated, RunDirectory* run) {
   RemoveRunCompletion(*run);
-  CutMetrics(run->metrics_path(), step);
+  CutMetrics(run->metrics_path(), step, evaluated);
   run->PointLatestAt(step);
   const UpkeepRecords records = ReadUpkeepRecords(run->metrics_path());
   if (!records.begun || records.checkpoints.contains(step)) return;

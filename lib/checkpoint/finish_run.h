@@ -14,8 +14,9 @@ namespace trainwright {
 /// Makes a run that goes on from a checkpoint read as if it had just saved it: records of later steps go,
 /// `latest` points at the checkpoint, and it has its record. The run counts as not complete from here on.
 /// \param step of the checkpoint
+/// \param evaluated as in CutMetrics
 /// \throws Error{kIo, kBadInput}
-void TakeUpRun(int64_t step, RunDirectory* run);
+void TakeUpRun(int64_t step, bool evaluated, RunDirectory* run);
 
 /// The end of a run whose last step is taken.
 struct RunEnd {

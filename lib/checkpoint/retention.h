@@ -11,7 +11,8 @@ namespace trainwright {
 /// Which checkpoints of a run stay.
 struct Retention {
   int64_t newest = 3;  ///< 0: all
-  /// Besides these, of the lowest evaluation loss of their own; the link `best` points at the first.
+  /// Besides these, of the lowest evaluation loss of their own, on the data that the newest is evaluated on;
+  /// the link `best` points at the first.
   int64_t best = 0;
   /// Whether those that have a copy go, but for the best and the newest that a run resumes from.
   bool delete_copied = false;

@@ -42,14 +42,16 @@ std::ifstream OpenMetrics(const std::string& path) {
 
 }  // namespace
 
-void CutMetrics(const std::string& path, int64_t step) {
+void CutMetrics(const std::string& path, int64_t step, bool evaluated) {
   if (!std::filesystem::exists(path)) return;
   AtomicFileSink kept(path);
   std::ifstream file = OpenMetrics(path);
   ForEachLine(file, path, [&](const std::string& line, const nlohmann::ordered_json& record) {
     const auto at = record.find("step");
-    const bool later = at != record.end() && at->is_number() && at->get<double>() > static_cast<double>(step);
-    if (later || IsText(record, "type", "run_end")) return;
+    const bool has_step = at != record.end() && at->is_number();
+    const bool later = has_step && at->get<double>() > static_cast<double>(step);
+    const bool repeated = !evaluated && has_step && *at == step && IsText(record, "type", "eval");
+    if (later || repeated || IsText(record, "type", "run_end")) return;
     kept.Write(AsBytes(line));
   });
   if (kept.size_bytes() != std::filesystem::file_size(path)) kept.Commit();

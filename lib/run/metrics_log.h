@@ -19,8 +19,9 @@ inline constexpr char kMetricsSchema[] = "trainwright.train/1";
 /// Cuts a file of metrics back to what was written up to a checkpoint of `step`: records of later steps, the
 /// run_end of the process that was stopped, and a torn last line go, so that the continued file reads as one
 /// run. A missing file is left missing.
+/// \param evaluated whether the checkpoint has its evaluation: else a record of one goes, which is made again
 /// \throws Error{kIo}, Error{kBadInput} naming the line when something before the end is no metrics record
-void CutMetrics(const std::string& path, int64_t step);
+void CutMetrics(const std::string& path, int64_t step, bool evaluated = true);
 
 /// Calls `visit` with each record of a file of metrics; a last line without its end is left out.
 /// \throws Error{kIo}; Error{kBadInput} naming the line that is no metrics record

@@ -223,7 +223,7 @@ void CheckEvaluations(const TrainSettings& settings, const std::vector<OptionVal
   }
   if (settings.early_stop && (!evaluates || settings.eval_every == 0)) {
     throw Error(
-        ErrorCode::kUsage, "--early-stop", "needs evaluations within the run", "",
+        ErrorCode::kUsage, "--early-stop", "counts evaluations of --eval-every, and there are none", "",
         "name data with --eval-data, or hold some out with --eval-split 0.05, and leave out --eval-every 0");
   }
   if (settings.eval_every && !evaluates && AsksForEvalEvery(options)) {

@@ -174,6 +174,16 @@ SplitCounts TrainingData::CountHeldOut(const DocumentSplit& split, bool masked, 
   return counts;
 }
 
+std::string TrainingData::EvaluationName(const std::optional<DocumentSplit>& split,
+                                         int64_t most_tokens) const {
+  const ShardSet* set = evaluated(split);
+  if (set == nullptr) return "";
+  std::string name = "content " + HexEncode(set->content_sha256());
+  if (split) name += ", at " + std::to_string(split->bound) + " of seed " + std::to_string(split->seed);
+  if (most_tokens > 0) name += ", " + std::to_string(most_tokens) + " tokens";
+  return name;
+}
+
 std::string TrainingData::FormatSources(const TrainPlan& plan) const {
   if (sets_.empty()) return "";
   const int64_t samples = plan.schedule.total_steps * plan.samples_per_step();

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <string>
+#include <utility>
 
 namespace trainwright {
 namespace {
@@ -36,6 +38,11 @@ std::deque<double> Numbers(const json& object, const char* name) {
   return numbers;
 }
 
+std::string TextOf(const json& object, const char* name) {
+  const auto field = object.find(name);
+  return field != object.end() && field->is_string() ? field->get<std::string>() : "";
+}
+
 double Mean(std::deque<double>::const_iterator begin, std::deque<double>::const_iterator end) {
   return std::accumulate(begin, end, 0.0) / static_cast<double>(end - begin);
 }
@@ -59,6 +66,7 @@ void TrainingHistory::AddStep(int64_t step, double loss_nats, double lr) {
 }
 
 void TrainingHistory::AddEvaluation(int64_t step, double loss_nats) {
+  left_step_.reset();
   if (!std::isfinite(loss_nats)) return;
   evaluation_ = loss_nats;
   evaluation_step_ = step;
@@ -89,6 +97,14 @@ ordered_json TrainingHistory::Encode(int64_t step) const {
   const ordered_json mean =
       losses_.empty() ? ordered_json() : ordered_json(Mean(losses_.begin(), losses_.end()));
   const std::optional<double> evaluation = evaluation_nats(step);
+  ordered_json state = {{"best_step", best_step_},
+                        {"losses", count_},
+                        {"mean", mean_},
+                        {"squares", squares_},
+                        {"evaluation", ValueOrNull(evaluation_)},
+                        {"evaluation_step", evaluation_step_}};
+  if (!evaluation_data_.empty()) state["evaluation_data"] = evaluation_data_;
+  if (evaluation_is_left(step)) state["evaluation_left"] = true;
   return {{"current_loss", ValueOrNull(last_loss_nats())},
           {"best_loss", ValueOrNull(best_loss_)},
           {"loss_history", losses_},
@@ -101,31 +117,32 @@ ordered_json TrainingHistory::Encode(int64_t step) const {
             {"best_eval_loss", ValueOrNull(best_evaluation_)},
             {"best_eval_step", best_evaluation_step_},
             {"is_best", evaluation.has_value() && best_evaluation_step_ == step}}},
-          {"history_state",
-           {{"best_step", best_step_},
-            {"losses", count_},
-            {"mean", mean_},
-            {"squares", squares_},
-            {"evaluation", ValueOrNull(evaluation_)},
-            {"evaluation_step", evaluation_step_}}}};
+          {"history_state", state}};
 }
 
 void TrainingHistory::Restore(const json& metadata) {
-  *this = {};
+  *this = TrainingHistory(std::move(evaluation_data_));
   const json state = metadata.value("history_state", json::object());
   const json validation = metadata.value("validation_metrics", json::object());
   if (!state.is_object() || !validation.is_object()) return;
   losses_ = Numbers(metadata, "loss_history");
   learning_rates_ = Numbers(metadata, "learning_rates");
   Take(metadata, "best_loss", &best_loss_);
-  Take(validation, "best_eval_loss", &best_evaluation_);
-  Take(validation, "best_eval_step", &best_evaluation_step_);
   Take(state, "best_step", &best_step_);
   Take(state, "losses", &count_);
   Take(state, "mean", &mean_);
   Take(state, "squares", &squares_);
+  const std::string data = TextOf(state, "evaluation_data");
+  if (evaluation_data_.empty()) evaluation_data_ = data;
+  compares_anew_ = !data.empty() && data != evaluation_data_;
+  if (compares_anew_) return;
+  Take(validation, "best_eval_loss", &best_evaluation_);
+  Take(validation, "best_eval_step", &best_evaluation_step_);
   Take(state, "evaluation", &evaluation_);
   Take(state, "evaluation_step", &evaluation_step_);
+  int64_t step = 0;
+  Take(metadata, "step", &step);
+  if (state.value("evaluation_left", json()) == true) left_step_ = step;
 }
 
 }  // namespace trainwright

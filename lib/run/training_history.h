@@ -8,6 +8,8 @@
 #include <deque>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <string>
+#include <utility>
 
 namespace trainwright {
 
@@ -15,15 +17,22 @@ class TrainingHistory {
  public:
   static constexpr size_t kMostKept = 100;  ///< losses and learning rates
 
+  /// \param evaluation_data names what the run is evaluated on: losses of other data are not compared with
+  ///     its losses. "": nothing
+  explicit TrainingHistory(std::string evaluation_data = "") : evaluation_data_(std::move(evaluation_data)) {}
+
   /// \param step rising
   /// \param loss_nats finite
   void AddStep(int64_t step, double loss_nats, double lr);
   void AddEvaluation(int64_t step, double loss_nats);
+  /// The evaluation after this step is left to the process that goes on from its checkpoint.
+  void LeaveEvaluation(int64_t step) { left_step_ = step; }
 
   /// The fields current_loss, best_loss, loss_history, learning_rates, validation_metrics and history_state.
   /// \param step the checkpoint's
   nlohmann::ordered_json Encode(int64_t step) const;
-  /// Takes over what Encode wrote into a checkpoint's metadata; those of older versions leave it empty.
+  /// Takes over what Encode wrote into a checkpoint's metadata; those of older versions leave it empty. Of
+  /// evaluations, those of this history's data: see compares_anew.
   void Restore(const nlohmann::json& metadata);
 
   double mean_loss_nats() const { return mean_; }
@@ -41,6 +50,10 @@ class TrainingHistory {
     return evaluations && steps_since_best_evaluation() >= *evaluations * std::max<int64_t>(1, eval_every);
   }
   bool has_evaluations() const { return best_evaluation_.has_value(); }
+  /// Whether what was restored had been evaluated on other data, and nothing since.
+  bool compares_anew() const { return compares_anew_ && !has_evaluations(); }
+  /// Whether LeaveEvaluation was called for exactly this step, and no evaluation came since.
+  bool evaluation_is_left(int64_t step) const { return left_step_ == step; }
   /// Of the evaluation after exactly this step.
   std::optional<double> evaluation_nats(int64_t step) const;
 
@@ -54,6 +67,9 @@ class TrainingHistory {
   double mean_ = 0, squares_ = 0;
   std::optional<double> evaluation_, best_evaluation_;
   int64_t evaluation_step_ = 0, best_evaluation_step_ = 0;
+  std::optional<int64_t> left_step_;
+  std::string evaluation_data_;
+  bool compares_anew_ = false;
 };
 
 }  // namespace trainwright

@@ -158,6 +158,10 @@ OpenedLoaders OpenLoadersApart(const TrainJobContext& context, const ResolvedRun
                      {.workers = 0, .skip_bad_chunks = run.compute.loader.skip_bad_chunks});
 }
 
+std::string EvaluationNameOf(const TrainSettings& settings, const ResolvedRun& run) {
+  return run.data->EvaluationName(run.plan.eval_split, settings.eval_tokens.value_or(0));
+}
+
 MemoryRequest MemoryOf(const TrainJobContext& context, const ResolvedRun& run, const TrainPlan& plan) {
   const ComputeChoice& compute = run.compute;
   return {.model = run.model.config,

@@ -76,6 +76,9 @@ OpenedLoaders OpenLoadersApart(const TrainJobContext& context, const ResolvedRun
 void ResolveNewRun(const TrainSettings& settings, const TrainJobContext& context, ChoiceLog* log,
                    ResolvedRun* run);
 
+/// Names what the run is evaluated on, as TrainingData::EvaluationName.
+std::string EvaluationNameOf(const TrainSettings& settings, const ResolvedRun& run);
+
 /// What of the settings together makes another run than was meant.
 /// \param preset_batch, preset_accum as in --preset; 0: it does not say
 std::vector<std::string> TrapsOf(const TrainSettings& settings, const ResolvedRun& run, int64_t preset_batch,

@@ -101,6 +101,12 @@ nlohmann::ordered_json RunCheckpointSource::DescribeRun() const {
   return metadata;
 }
 
+void RunCheckpointSource::DescribeEvaluation(nlohmann::ordered_json* metadata) const {
+  const nlohmann::ordered_json described = history_->Encode(trainer_->step());
+  (*metadata)["validation_metrics"].update(described.at("validation_metrics"));
+  (*metadata)["history_state"] = described.at("history_state");
+}
+
 void RunCheckpointSource::DescribeEnd(nlohmann::ordered_json* metadata) const {
   const TrainPlan& plan = trainer_->plan();
   const int64_t step = trainer_->step();

@@ -45,6 +45,7 @@ class RunCheckpointSource final : public CheckpointSource {
   std::vector<at::Tensor> LiveTensors() override;
   bool allows_copies() const override { return shards_ == nullptr; }
   CheckpointContent Describe(const std::vector<at::Tensor>& tensors, bool are_copies) override;
+  void DescribeEvaluation(nlohmann::ordered_json* metadata) const override;
 
  private:
   /// Fields of metadata.json that say how the run goes, with what is volatile of them.

@@ -4,6 +4,7 @@
 
 #include "lib/base/log.h"
 #include "lib/checkpoint/async_save.h"
+#include "lib/checkpoint/checkpoint_metadata.h"
 #include "lib/checkpoint/checkpoint_upkeep.h"
 #include "lib/io/byte_sink.h"
 #include "lib/io/process_memory.h"
@@ -91,6 +92,14 @@ void Saver::GoOnFrom(int64_t step, const std::string& checkpoint) {
   const UpkeepRecords records = ReadUpkeepRecords(run_->metrics_path());
   recorded_copies_ = records.copies;
   QueueCopies(*run_, step, records, /*compares_all=*/false, copier_.get());
+}
+
+void Saver::AddEvaluation(int64_t step) {
+  const std::string checkpoint = run_->CheckpointPath(step);
+  ChangeFolderMetadata(checkpoint,
+                       [&](nlohmann::ordered_json* metadata) { source_->DescribeEvaluation(metadata); });
+  if (copier_) copier_->Add(step, checkpoint);
+  ApplyRetention(run_, retention_, step, copier_.get());
 }
 
 void Saver::FinishCopies(bool wait, const std::function<void()>& look) {

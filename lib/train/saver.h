@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
 #include <string>
@@ -38,6 +39,9 @@ class CheckpointSource {
   /// \param tensors LiveTensors() or copies of them
   /// \param are_copies whether training goes on while they are written
   virtual CheckpointContent Describe(const std::vector<at::Tensor>& tensors, bool are_copies) = 0;
+  /// Changes metadata.json of the present step's checkpoint so that it has the evaluation that came after it
+  /// was written.
+  virtual void DescribeEvaluation(nlohmann::ordered_json* metadata) const = 0;
 };
 
 /// Not thread-safe: the training thread's.
@@ -68,6 +72,9 @@ class Saver {
 
   /// The run goes on from this checkpoint: it is saved already, and it or those before perhaps not copied.
   void GoOnFrom(int64_t step, const std::string& checkpoint);
+  /// The checkpoint that the run goes on from gets the evaluation that was left to this process.
+  /// \throws Error{kIo, kBadInput}
+  void AddEvaluation(int64_t step);
   /// Records the copies that have ended.
   /// \param wait until none is under way or waits
   /// \param look as in CheckpointCopier::Finish

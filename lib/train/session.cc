@@ -123,7 +123,8 @@ Session::Session(const TrainSettings& settings, const TrainJobContext& context, 
       start_(context.start),
       directory_(std::move(directory)),
       setup_(run->resume ? SetUpResumedModel(context.families, *run)
-                         : SetUpNewModel(context.families, settings, directory_.get(), run)) {
+                         : SetUpNewModel(context.families, settings, directory_.get(), run)),
+      history_(EvaluationNameOf(settings, *run)) {
   TRAINWRIGHT_CHECK((directory_ != nullptr) == world->is_writer());
   const bool compares = world->size() > 1;
   if (compares) start_facts_ = FactsOfWeights(setup_.model->parameters());
@@ -250,6 +251,12 @@ void Session::WarnOfChanges() {
                                       : "the data changed: reading ") +
                     DataNames(settings_) + " from its beginning");
   }
+  if (history_.compares_anew()) {
+    listener_->Warn(
+        "evaluations are on other data than before, or on more or less of it: the best one, and "
+        "--early-stop, "
+        "count from here on");
+  }
   for (const std::string& warning : WarningsOfComputeChanges(*run_)) listener_->Warn(warning);
 }
 
@@ -333,10 +340,18 @@ void Session::EvaluateIfDue() {
 }
 
 bool Session::LacksEvaluation() const {
-  if (!run_->resume || run_->resume->of_parent) return trainer_->step() == 0;
   const int64_t step = trainer_->step(), eval_every = run_->cadence.eval_every;
+  if (history_.compares_anew()) return true;
+  if (!run_->resume || run_->resume->of_parent) return step == 0;
   const bool due = trainer_->done() || (eval_every > 0 && step % eval_every == 0);
-  return due && !history_.evaluation_nats(step);
+  return history_.evaluation_is_left(step) || (due && !history_.evaluation_nats(step));
+}
+
+void Session::EvaluateBeforeSteps() {
+  if (!LacksEvaluation()) return;
+  EvaluateIfDue();
+  const bool has_checkpoint = saver_ && run_->resume && !run_->resume->of_parent;
+  if (has_checkpoint && history_.evaluation_nats(trainer_->step())) saver_->AddEvaluation(trainer_->step());
 }
 
 bool Session::StoppedEarly() const {
@@ -380,11 +395,12 @@ bool Session::StepAndSave(bool time_to_save) {
   ends_by_.watchdog = stops[2] != 0;
   const bool stopping = ends_by_.signal != 0 || stops[1] != 0 || ends_by_.watchdog;
   const bool epoch_ended = save_every.epochs && std::floor(run_->epochs()) > std::floor(epochs_before);
-  const bool saves = stopping || due(save_every.steps) || time_to_save || epoch_ended || trainer_->done();
-  if (!stopping && (due(eval_every) || trainer_->done() || (saves && settings_.keep_best > 0))) {
-    EvaluateIfDue();
+  const bool save_is_due = due(save_every.steps) || time_to_save || epoch_ended || trainer_->done();
+  if (due(eval_every) || trainer_->done() || (save_is_due && settings_.keep_best > 0)) {
+    if (!stopping) EvaluateIfDue();
+    if (evaluator_->due(next)) history_.LeaveEvaluation(next);  // a signal ends an evaluation, too
   }
-  if (saves) Save();
+  if (stopping || save_is_due) Save();
   return stopping;
 }
 
@@ -392,7 +408,7 @@ int Session::Loop() {
   if (world_->size() > 1) RequireSameStart(world_, start_facts_);
   listener_->set_ranks({.hosts = GatherHosts(world_)});
   const double save_every_s = run_->cadence.save_every.time_s;
-  if (LacksEvaluation()) EvaluateIfDue();
+  EvaluateBeforeSteps();
   bool stopping = false;
   while (!stopping && !trainer_->done()) {
     const bool time_to_save = saver_ && save_every_s > 0 && SecondsSince(saver_->saved_at()) >= save_every_s;

@@ -366,7 +366,7 @@ class TrainJob {
       }));
     }
     AsWriter([&] {
-      TakeUpRun(step, directory_.get());
+      TakeUpRun(step, HistoryOf(resume.checkpoint).evaluation_nats(step).has_value(), directory_.get());
       if (record_) Remember(record_->model_name);
       return 0;
     });
@@ -392,8 +392,8 @@ class TrainJob {
                 "", "add a greater --steps to make the run longer, or begin another with --branch-from");
   }
 
-  static TrainingHistory HistoryOf(const std::string& checkpoint) {
-    TrainingHistory history;
+  TrainingHistory HistoryOf(const std::string& checkpoint) const {
+    TrainingHistory history(EvaluationNameOf(settings_, run_));
     history.Restore(ReadCheckpointMetadata(checkpoint));
     return history;
   }
@@ -408,7 +408,7 @@ class TrainJob {
   bool LacksLastEvaluation(const std::string& checkpoint, int64_t step) const {
     if (run_.data->evaluated(run_.plan.eval_split) == nullptr) return false;
     const TrainingHistory history = HistoryOf(checkpoint);
-    return history.has_evaluations() && !history.evaluation_nats(step);
+    return history.evaluation_is_left(step) || (history.has_evaluations() && !history.evaluation_nats(step));
   }
 
   /// Writes what a resumed run needs: before the first step, and where this process was given other options.

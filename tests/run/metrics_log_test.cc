@@ -50,6 +50,26 @@ TEST(CutMetrics, LeavesTheRecordsUpToTheCheckpoint) {
   EXPECT_EQ(types, "run_begin step step step checkpoint ");
 }
 
+TEST(CutMetrics, LeavesOutTheLastEvaluationWhereTheCheckpointHasNone) {
+  const TemporaryFolder folder;
+  const std::string path = folder.path("m");
+  {
+    MetricsLog log(path);
+    for (const int step : {2, 4}) {
+      log.Write("step", {{"step", step}});
+      log.Write("eval", {{"step", step}});
+    }
+  }
+  CutMetrics(path, 4, /*evaluated=*/true);
+  EXPECT_EQ(ReadLines(path).size(), 4u);
+  CutMetrics(path, 4, /*evaluated=*/false);
+  std::string records;
+  for (const auto& line : ReadLines(path)) {
+    records += line.at("type").get<std::string>() + line.at("step").dump() + " ";
+  }
+  EXPECT_EQ(records, "step2 eval2 step4 ");
+}
+
 TEST(CutMetrics, DropsALastLineTornByACrash) {
   const TemporaryFolder folder;
   const std::string path = folder.path("m");

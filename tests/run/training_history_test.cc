@@ -73,6 +73,51 @@ TEST(TrainingHistory, KnowsTheBestEvaluationAndWhetherACheckpointHasIt) {
   EXPECT_TRUE(history.Encode(35).at("validation_metrics").at("eval_loss").is_null()) << "not evaluated there";
 }
 
+nlohmann::json MetadataOf(const TrainingHistory& history, int64_t step) {
+  nlohmann::json metadata = nlohmann::json::parse(history.Encode(step).dump());
+  metadata["step"] = step;
+  return metadata;
+}
+
+TEST(TrainingHistory, RemembersAnEvaluationThatIsLeftUntilItIsMade) {
+  TrainingHistory history("these"), later("these");
+  history.AddEvaluation(10, 3.0);
+  history.LeaveEvaluation(12);
+  later.Restore(MetadataOf(history, 12));
+  EXPECT_TRUE(later.evaluation_is_left(12));
+  EXPECT_FALSE(later.evaluation_is_left(10));
+  later.AddEvaluation(12, 2.0);
+  TrainingHistory latest("these");
+  latest.Restore(MetadataOf(later, 12));
+  EXPECT_FALSE(latest.evaluation_is_left(12));
+  EXPECT_EQ(latest.evaluation_nats(12), 2.0);
+}
+
+TEST(TrainingHistory, ComparesNoLossesOfDifferentEvaluationData) {
+  TrainingHistory history("these"), same("these"), others("others");
+  history.AddStep(1, 2, 3);
+  history.AddEvaluation(10, 1.0);
+  const nlohmann::json metadata = MetadataOf(history, 20);
+  same.Restore(metadata);
+  EXPECT_FALSE(same.compares_anew());
+  same.AddEvaluation(20, 2.0);
+  EXPECT_EQ(same.steps_since_best_evaluation(), 10);
+  others.Restore(metadata);
+  EXPECT_TRUE(others.compares_anew());
+  EXPECT_EQ(others.best_loss_nats(), 2) << "training's losses stay";
+  others.AddEvaluation(20, 2.0);
+  EXPECT_FALSE(others.compares_anew());
+  EXPECT_EQ(others.steps_since_best_evaluation(), 0);
+}
+
+TEST(TrainingHistory, GoesOnComparingWhereOlderVersionsNamedNoData) {
+  TrainingHistory history, later("these");
+  history.AddEvaluation(10, 1.0);
+  later.Restore(MetadataOf(history, 10));
+  EXPECT_FALSE(later.compares_anew());
+  EXPECT_EQ(later.evaluation_nats(10), 1.0);
+}
+
 TEST(TrainingHistory, TakesNothingFromMetadataOfOlderVersions) {
   TrainingHistory history;
   history.AddStep(1, 2, 3);
