@@ -4,7 +4,7 @@
 set(trainwright_layers_in_units bench checkpoint cli device dist documents embedding eval formats jinja loading machine memory model nn
     objective optim packing probe report retrieval run scaling score spec train)
 set(trainwright_files_apart dist/gloo_group.cc documents/pretokenize_job.cc formats/frame_content.cc formats/id_codes.cc
-    device/device.cc)  # other headers' macros; hot; replaced by tests that emulate a GPU
+    device/device.cc device/device_memory.cc)  # other headers' macros; hot; replaced by tests that emulate a GPU
 set(trainwright_tests_in_units bench documents eval io memory model probe report run spec train)
 
 # Likewise hot, or with options of their own.

@@ -132,13 +132,16 @@ TrainSettings FitGpu(const TrainSettings& asked, const TrainJobContext& context,
                      const ResolvedRun& run, ChoiceLog* log) {
   const c10::Device device = run.compute.device;
   if (device.is_cpu() || !ObjectiveOf(plan, context.objectives)->takes_label_passes()) return asked;
-  const int64_t whole_bytes =
-      context.process.memory_cap_bytes ? *context.process.memory_cap_bytes : WholeDeviceBytes(device);
-  if (whole_bytes == 0) return asked;
+  int64_t whole_bytes = WholeDeviceBytes(device) / RanksThatShare(context.world, GpuIdentity(device));
+  if (context.process.memory_cap_bytes) {
+    const int64_t cap_bytes = *context.process.memory_cap_bytes;
+    whole_bytes = whole_bytes > 0 ? std::min(whole_bytes, cap_bytes) : cap_bytes;
+  }
   MemoryRequest request = MemoryOf(context, run, plan);
   request.kinds.fp8 = plan.fp8;
   const int64_t state_bytes = StateMemory(context.families, request).of_model();
-  return FitBatch(asked, context.families, request, plan, MemoryToFit(whole_bytes, state_bytes), log);
+  return FitBatch(asked, context.families, request, plan, MemoryToFit(whole_bytes, state_bytes),
+                  context.world, log);
 }
 
 /// So that a sample without room ends a run before its first step, and not at the step that draws it: where

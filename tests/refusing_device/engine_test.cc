@@ -6,7 +6,9 @@
 #include <string>
 #include <vector>
 
+#include "lib/checkpoint/checkpoint.h"
 #include "lib/run/metrics_log.h"
+#include "lib/train/train_state.h"
 #include "tests/support/support.h"
 
 namespace trainwright {
@@ -79,6 +81,22 @@ TEST_F(DeviceRanksTest, TwoRanksOfAnExactWorldEndInTheBitsOfOne) {
   Train("one", "--device cuda --mixed-precision bf16 --exact-world 2 --accum 4");
   Train("two", "--device cuda --mixed-precision bf16 --exact-world 2 --accum 2 --nproc 2");
   EXPECT_EQ(Weights("one"), Weights("two"));
+}
+
+/// Of a run on the device, of a memory that one micro-batch of the usual size fits and two do not.
+TEST_F(DeviceRanksTest, TwoRanksThatShareADeviceTakeMicroBatchesThatFitTheirHalf) {
+  constexpr int64_t kUsualSamples = 16384 / 32;
+  const auto plan_of = [&](const std::string& out, const std::string& options) {
+    Shell("TRAINWRIGHT_REFUSING_DEVICE_BYTES=120000000 '" TRAINWRIGHT_REFUSING_ENGINE
+          "' --data shards --model model.json --device cuda --mixed-precision no --steps 1 --seq 32 "
+          "--threads 1 --progress never --out " +
+          out + options);
+    return ReadTrainState(folder_.path(out) + "/latest/" + kStateFileName).plan;
+  };
+  EXPECT_EQ(plan_of("one", "").batch, kUsualSamples);
+  const TrainPlan two = plan_of("two", " --nproc 2");
+  EXPECT_LT(two.batch, kUsualSamples);
+  EXPECT_EQ(two.samples_per_step(), 2 * kUsualSamples);
 }
 
 /// The last record of a run.
