@@ -22,6 +22,7 @@
 #include "lib/io/byte_source.h"
 #include "lib/machine/cuda_driver.h"
 #include "lib/machine/disk_ceiling.h"
+#include "lib/memory/fitting_step.h"
 #include "lib/memory/memory_advice.h"
 #include "lib/memory/training_memory.h"
 #include "lib/probe/gemm_ceiling.h"
@@ -242,6 +243,7 @@ class ProbeJob {
                       .time_s = std::min(plan_.batch_s, plan_.total_s - SecondsSince(start_)),
                       .memory_bytes = memory,
                       .flops_per_s = flops_per_s});
+      if (gpu()) FitUsualBatch(training);
       if (report_.batch->stop == BatchStop::kMemory && !report_.batch->chosen) {
         const ModelInput one_sample = EqualSamples(1, report_.model.sequence_tokens);
         report_.model.memory_advice = MemoryAdvice(families_, TrainingMemory(families_, training, one_sample),
@@ -251,6 +253,17 @@ class ProbeJob {
       const std::string text = error.what();
       Warn("the batch was not measured: " + text.substr(0, text.find('\n')));
     }
+  }
+
+  void FitUsualBatch(const MemoryRequest& training) {
+    const int64_t whole_bytes = WholeDeviceBytes(device_);
+    if (whole_bytes == 0) return;
+    const int64_t sequence_tokens = report_.model.sequence_tokens, usual = UsualBatch(sequence_tokens, gpu());
+    const int64_t fits = HalveToFit(
+        usual, MemoryToFit(whole_bytes, StateMemory(families_, training).of_model()), [&](int64_t samples) {
+          return TrainingMemory(families_, training, EqualSamples(samples, sequence_tokens)).of_model();
+        });
+    if (fits > 0 && fits < usual) report_.model.fitting_step = DivideStep(usual, fits);
   }
 
   RecommendationEvidence Evidence() const {

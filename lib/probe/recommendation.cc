@@ -158,14 +158,21 @@ class Recommender {
         result_.notes.push_back("memory, in this order: " + model.memory_advice);
       }
     } else {
-      Choose(
-          "batch", usual,
-          "not measured" +
-              std::string(search && !search->points.empty() ? " far enough in the time that was given" : "") +
-              "; about " + std::to_string(UsualMicroBatchTokens(gpu_)) + " tokens a micro-batch suit " +
-              (gpu_ ? "a GPU" : "a CPU") + " (" + subject + "), as train takes by itself");
-      Choose("accum", 1, "as train takes by itself: not measured either");
+      ChooseUsualBatch(usual, subject);
     }
+  }
+
+  void ChooseUsualBatch(int64_t usual, const std::string& subject) {
+    const auto& search = evidence_.batch;
+    const DividedStep step = evidence_.model.fitting_step.value_or(DividedStep{.batch = usual, .accum = 1});
+    Choose(
+        "batch", step.batch,
+        "not measured" +
+            std::string(search && !search->points.empty() ? " far enough in the time that was given" : "") +
+            "; about " + std::to_string(UsualMicroBatchTokens(gpu_)) + " tokens a micro-batch suit " +
+            (gpu_ ? "a GPU" : "a CPU") + " (" + subject + "), as train takes by itself" +
+            (step.batch < usual ? ", but they do not fit its memory" : ""));
+    Choose("accum", step.accum, "as train takes by itself");
   }
 
   void ChooseAttention() {

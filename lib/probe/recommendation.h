@@ -12,6 +12,7 @@
 #include "lib/machine/host_info.h"
 #include "lib/machine/measurement.h"
 #include "lib/memory/batch_search.h"
+#include "lib/memory/fitting_step.h"
 #include "lib/nn/attention/attention_backend.h"
 #include "lib/nn/precision.h"
 
@@ -33,6 +34,8 @@ struct ProbedModel {
   int64_t head_dim = 0;  ///< 0: no attention
   int64_t sequence_tokens = 0;
   bool sequence_named_by_user = false;
+  /// What train makes of the usual micro-batch where a GPU is estimated to be too small for it.
+  std::optional<DividedStep> fitting_step = {};
   int64_t resident_bytes = 0;  ///< of training, whatever the batch: see StateMemory
   std::string memory_advice;   ///< where not even one sample fits: see MemoryAdvice
 };

@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "lib/dist/world.h"
+#include "lib/memory/fitting_step.h"
 #include "lib/memory/training_memory.h"
 #include "lib/run/train_plan.h"
 #include "lib/run/train_settings.h"
@@ -23,10 +24,5 @@ namespace trainwright {
 TrainSettings FitBatch(const TrainSettings& asked, const ModelFamilies& families,
                        const MemoryRequest& request, const TrainPlan& plan, int64_t memory_bytes,
                        World* world, ChoiceLog* log);
-
-/// What FitBatch may give to training of a GPU's memory: less what only a run shows, and the eighth of what
-/// the state leaves that the head's slices may take.
-/// \param state_bytes of weights and of what goes with them
-int64_t MemoryToFit(int64_t whole_bytes, int64_t state_bytes);
 
 }  // namespace trainwright

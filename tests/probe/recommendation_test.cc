@@ -203,6 +203,18 @@ TEST(RecommendTest, WhatWasNotMeasuredIsOneMicroBatchOfTheTokensThatSuitTheDevic
   EXPECT_EQ(advised(On(test::H100()), 32768), "1 x 1");
 }
 
+TEST(RecommendTest, WhatWasNotMeasuredAndDoesNotFitAGpuIsDividedAsTrainDividesIt) {
+  RecommendationEvidence evidence = On(test::A100());
+  evidence.model.fitting_step = {.batch = 4, .accum = 4};
+  auto table = Table(Recommend(evidence));
+  EXPECT_EQ(table.at("batch"), "4");
+  EXPECT_EQ(table.at("accum"), "4");
+  evidence.batch = Searched({{1, 100}, {2, 190}, {4, 191}, {8, 192}}, BatchStop::kLevelled);
+  table = Table(Recommend(evidence));
+  EXPECT_EQ(table.at("batch"), "2") << "what was measured counts";
+  EXPECT_EQ(table.at("accum"), "8");
+}
+
 TEST(RecommendTest, SaysThatOffloadAndDivisionAreNotNeededWhereTheModelFits) {
   const auto says_so = [](const RecommendationEvidence& evidence) {
     const Recommendation recommendation = Recommend(evidence);
