@@ -13,6 +13,7 @@
 #include "lib/nn/embedding/embedding.h"
 #include "lib/nn/find_operator.h"
 #include "lib/nn/linear/bias.h"
+#include "lib/nn/linear/dora_scales.h"
 #include "lib/nn/linear/nf4.h"
 #include "lib/nn/loss/cross_entropy.h"
 #include "lib/nn/norm/layer_norm.h"
@@ -129,6 +130,12 @@ void Dropout(const at::Tensor& x_nd, const at::Tensor& rows_n, int64_t key, doub
              int64_t precision, at::Tensor& out_nd) {
   static const auto op = Find<decltype(Dropout)>("trainwright::dropout");
   op.call(x_nd, rows_n, key, probability, precision, out_nd);
+}
+
+void ScaleColumnsBackward(const at::Tensor& scale_o, const at::Tensor& norm_o, const at::Tensor& dy_no,
+                          at::Tensor& y_no, at::Tensor& d_m_o) {
+  static const auto op = Find<decltype(ScaleColumnsBackward)>("trainwright::scale_columns_backward");
+  op.call(scale_o, norm_o, dy_no, y_no, d_m_o);
 }
 
 void DequantizeNf4(const at::Tensor& codes, const at::Tensor& scales, const at::Tensor& scale_magnitudes,
@@ -559,6 +566,9 @@ TORCH_LIBRARY(trainwright, library) {
   library.def(
       "dropout(Tensor x, Tensor rows, int key, float probability, int precision, Tensor(a!) out) -> ()");
   library.def(
+      "scale_columns_backward(Tensor scale, Tensor norm, Tensor dy, Tensor(a!) y, Tensor(b!) d_magnitude) "
+      "-> ()");
+  library.def(
       "dequantize_nf4(Tensor codes, Tensor scales, Tensor scale_magnitudes, Tensor mean, int precision, "
       "Tensor(a!) out) -> ()");
   library.def("embed(Tensor table, Tensor tokens, Tensor(a!) out) -> ()");
@@ -615,6 +625,7 @@ TORCH_LIBRARY_IMPL(trainwright, CPU, library) {
   library.impl("swiglu", &on_cpu::Swiglu);
   library.impl("swiglu_backward", &on_cpu::SwigluBackward);
   library.impl("dropout", &on_cpu::Dropout);
+  library.impl("scale_columns_backward", &trainwright::ScaleColumnsBackward);
   library.impl("dequantize_nf4", &on_cpu::DequantizeNf4);
   library.impl("embed", static_cast<decltype(&ops::Embed)>(&trainwright::Embed));
   library.impl("add_embedding", static_cast<decltype(&ops::AddEmbedding)>(&trainwright::AddEmbedding));
@@ -647,6 +658,7 @@ TORCH_LIBRARY_IMPL(trainwright, Meta, library) {
   library.impl("swiglu", &OnMeta<decltype(ops::Swiglu)>::DoNothing);
   library.impl("swiglu_backward", &OnMeta<decltype(ops::SwigluBackward)>::DoNothing);
   library.impl("dropout", &OnMeta<decltype(ops::Dropout)>::DoNothing);
+  library.impl("scale_columns_backward", &OnMeta<decltype(ops::ScaleColumnsBackward)>::DoNothing);
   library.impl("dequantize_nf4", &OnMeta<decltype(ops::DequantizeNf4)>::DoNothing);
   library.impl("embed", &OnMeta<decltype(ops::Embed)>::DoNothing);
   library.impl("add_embedding", &OnMeta<decltype(ops::AddEmbedding)>::DoNothing);

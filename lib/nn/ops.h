@@ -69,6 +69,9 @@ void SwigluBackward(const at::Tensor& d_out_nf, int64_t precision, at::Tensor& g
 /// \param key the bits of an Rng's
 void Dropout(const at::Tensor& x_nd, const at::Tensor& rows_n, int64_t key, double probability,
              int64_t precision, at::Tensor& out_nd);
+/// dy and y may be columns of wider matrices.
+void ScaleColumnsBackward(const at::Tensor& scale_o, const at::Tensor& norm_o, const at::Tensor& dy_no,
+                          at::Tensor& y_no, at::Tensor& d_m_o);
 /// \param codes, scales, scale_magnitudes, mean Nf4Tensor::parts
 void DequantizeNf4(const at::Tensor& codes, const at::Tensor& scales, const at::Tensor& scale_magnitudes,
                    const at::Tensor& mean, int64_t precision, at::Tensor& out);

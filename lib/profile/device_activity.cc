@@ -55,6 +55,7 @@ constexpr auto kWords = std::to_array<Word>({
     {"addpartialsumskernel", ProfilePart::kNorm},  // of biases, too, whose sums are shorter
     {"addbiaskernel", ProfilePart::kGemm},         // beside a product, as on the host
     {"columnsumskernel", ProfilePart::kGemm},
+    {"scalecolumns", ProfilePart::kGemm},
     {"gemm", ProfilePart::kGemm},
     {"gemv", ProfilePart::kGemm},
     {"nvjet", ProfilePart::kGemm},  // cuBLAS of CUDA 13

@@ -126,6 +126,7 @@ class KernelSpeed {
     Swiglu();
     SwigluBackward();
     Dropout();
+    ScaleColumnsBackward();
     DequantizeNf4();
     Embed();
     AddEmbedding();
@@ -443,6 +444,19 @@ class KernelSpeed {
         "dropout", x.numel() * 2 * storage_bytes(),
         [&] { return ops::Dropout(x, numbers, /*key=*/7, kProbability, code_, out), out; },
         [&] { return test::DropoutByTorch(numerics, /*key=*/7, numbers, kProbability, x, torchs), torchs; });
+  }
+  void ScaleColumnsBackward() {
+    const at::Tensor y = Random({rows(), width()}, storage_), dy = Random({rows(), width()}, storage_),
+                     scale = at::rand({width()}, Type(at::kFloat)), norm = scale.add(1);
+    at::Tensor ours = y.clone(), d_magnitude = at::zeros({width()}, Type(at::kFloat)),
+               torchs_d_magnitude = at::zeros_like(d_magnitude);
+    Measure(
+        "scale_columns_backward", y.numel() * 3 * storage_bytes(),
+        [&] { return ops::ScaleColumnsBackward(scale, norm, dy, ours, d_magnitude), ours; },
+        [&] {
+          torchs_d_magnitude.add_(y.mul(dy).sum(0, /*keepdim=*/false, at::kFloat).div_(norm));
+          return dy.mul(scale).to(storage_);
+        });
   }
   /// Beside torch's operators on the same parts.
   void DequantizeNf4() {

@@ -8,11 +8,13 @@
 #include <ATen/ops/zeros.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "lib/base/error.h"
 #include "lib/nn/activation/dropout.h"
 #include "lib/nn/activation/dropout_factors.h"
+#include "lib/nn/linear/dora_scales.h"
 #include "lib/nn/linear/linear.h"
 #include "lib/nn/linear/lora.h"
 #include "tests/nn/reference.h"
@@ -255,6 +257,32 @@ TEST(DoraLinearTest, ARowWithoutANormHasNoOutputAndNoGradientThatIsNotFinite) {
   EXPECT_EQ(y.abs().max().item<double>(), 0);
   EXPECT_TRUE(d_x.isfinite().all().item<bool>());
   EXPECT_TRUE(adapted.parameters.gradients().isfinite().all().item<bool>());
+}
+
+/// The bits that earlier versions trained with: products rounded to fp32, rows added in blocks of 32.
+TEST(DoraLinearTest, TheGradientOfMagnitudesIsAddedInBlocksOf32Rows) {
+  constexpr int64_t kRows = 2121, kWidth = 19;
+  for (const at::ScalarType type : {at::kFloat, at::kBFloat16}) {
+    const at::Tensor dy = RandomTensor({kRows, 2 * kWidth}, 1).to(type).narrow(1, 7, kWidth),
+                     outputs = RandomTensor({kRows, kWidth}, 2).to(type), scale = RandomTensor({kWidth}, 3),
+                     norm = RandomTensor({kWidth}, 4).abs().add(0.5), before = RandomTensor({kWidth}, 5);
+    at::Tensor y = outputs.clone(), d_magnitude = before.clone();
+    ScaleColumnsBackward(scale, norm, dy, y, d_magnitude);
+    for (int64_t i = 0; i < kWidth; ++i) {
+      float sum = 0;
+      for (int64_t first = 0; first < kRows; first += 32) {
+        float of_block = 0;
+        for (int64_t row = first; row < std::min(kRows, first + 32); ++row) {
+          const volatile float product = outputs[row][i].item<float>() * dy[row][i].item<float>();
+          of_block += product;
+        }
+        sum += of_block;
+      }
+      const volatile float quotient = sum / norm[i].item<float>();
+      EXPECT_EQ(d_magnitude[i].item<float>(), before[i].item<float>() + quotient) << i;
+    }
+    EXPECT_TRUE(y.equal(dy.to(at::kFloat).mul(scale).to(type)));
+  }
 }
 
 TEST(DoraLinearTest, ShortTypesStayNearFp32) {

@@ -230,6 +230,37 @@ TEST_P(OpsTest, ABiasIsAddedToColumnsOfAWiderMatrixAndItsGradientIsTheirSum) {
   }
 }
 
+/// More rows than a block of sums has on any device.
+TEST_P(OpsTest, TheGradientOfScaledColumnsAndOfTheirMagnitudesEqualsAPlainLoop) {
+  constexpr int64_t kRows = 1100;
+  for (const int64_t width : {5, 37, 64}) {
+    for (const int64_t begin : {0, 5, 8}) {
+      const at::Tensor wide_y = Stored({kRows, width + 16}, 1), wide_dy = Stored({kRows, width + 24}, 2),
+                       scale = RandomTensor({width}, 3), norm = RandomTensor({width}, 4).abs().add(0.5),
+                       before = RandomTensor({width}, 5);
+      at::Tensor all = wide_y.clone(), y = all.narrow(1, begin, width),
+                 d_magnitude = OnDevice(before.clone());
+      const at::Tensor dy = wide_dy.narrow(1, 8 - begin, width);
+      ops::ScaleColumnsBackward(OnDevice(scale), OnDevice(norm), dy, y, d_magnitude);
+      const at::Tensor of_y = Double(wide_y).narrow(1, begin, width), of_dy = Double(dy);
+      at::Tensor sums = at::zeros({width}, at::kDouble);
+      const auto y_of = of_y.accessor<double, 2>(), dy_of = of_dy.accessor<double, 2>();
+      auto sum_of = sums.accessor<double, 1>();
+      for (int64_t row = 0; row < kRows; ++row) {
+        for (int64_t i = 0; i < width; ++i) sum_of[i] += y_of[row][i] * dy_of[row][i];
+      }
+      sums.div_(norm);
+      EXPECT_LT(RelativeDifference(Double(d_magnitude).sub(before.to(at::kDouble)), sums), 1e-5);
+      at::Tensor expected = Double(wide_y);
+      expected.narrow(1, begin, width).copy_(of_dy.mul(scale));
+      EXPECT_LT(RelativeDifference(Double(y), expected.narrow(1, begin, width)), tolerance());
+      EXPECT_TRUE(Double(all).narrow(1, 0, begin).equal(expected.narrow(1, 0, begin)));
+      const int64_t end = begin + width, rest = width + 16 - end;
+      EXPECT_TRUE(Double(all).narrow(1, end, rest).equal(expected.narrow(1, end, rest)));
+    }
+  }
+}
+
 TEST_P(OpsTest, AddEmbeddingAddsTheRowsOfTheIndices) {
   for (const int64_t width : kWidths) {
     const at::Tensor table = RandomTensor({9, width}, 1), before = RandomTensor({7, width}, 2),

@@ -50,6 +50,7 @@ const std::map<std::string, ProfilePart> kOwnKernels = {{"AdamW8BitKernel", Prof
                                                         {"RopeKernel", ProfilePart::kPosition},
                                                         {"RoundKernel", ProfilePart::kActivation},
                                                         {"RowsKernel", ProfilePart::kScan},
+                                                        {"ScaleColumnsBackwardKernel", ProfilePart::kGemm},
                                                         {"SquaresKernel", ProfilePart::kClip},
                                                         {"SwigluBackwardKernel", ProfilePart::kActivation},
                                                         {"SwigluKernel", ProfilePart::kActivation},

@@ -22,11 +22,11 @@ using test::RandomTensor;
 class AdapterLaunchesTest : public testing::Test {
  protected:
   static constexpr int64_t kTokens = 8, kIn = 16, kRows = 8;
-  void SetUp() override {
+  void SetUp() override { Make({.rank = 2, .alpha = 4, .targets = "attention"}); }
+  void Make(const LoraOptions& options) {
     for (const char* name : {"q_proj", "k_proj", "v_proj"}) {
       parameters_.Add(std::string("model.layers.0.self_attn.") + name + ".weight", {kRows, kIn}, true);
     }
-    const LoraOptions options{.rank = 2, .alpha = 4, .targets = "attention"};
     parameters_.set_adapters(
         std::make_shared<LoraAdapters>(options, LoraBlocks{.attention = {"self_attn"}}, &parameters_));
     parameters_.Allocate({Precision::kBf16, at::kBFloat16}, kRefusingDevice);
@@ -35,8 +35,8 @@ class AdapterLaunchesTest : public testing::Test {
       columns_.push_back({.module = static_cast<size_t>(i), .begin = i * kRows, .size = kRows});
     }
   }
-  static at::Tensor Stored(int64_t columns, uint64_t stream) {
-    return RandomTensor({kTokens, columns}, stream).to(at::kBFloat16).to(kRefusingDevice);
+  static at::Tensor Stored(int64_t columns, uint64_t stream, int64_t rows = kTokens) {
+    return RandomTensor({rows, columns}, stream).to(at::kBFloat16).to(kRefusingDevice);
   }
   /// Kernels of what it runs, once its buffers are there.
   template <typename Run>
@@ -63,6 +63,23 @@ TEST_F(AdapterLaunchesTest, BackwardIsThreeGemmsForAllInputsAndTwoForEachOutput)
   // A x again, the gradient of A, d_x; for each the gradient of B and that of A x.
   EXPECT_EQ(KernelsOf([&] { parameters_.adapters()->Backward(parameters_, columns_, dy, x, d_x); }),
             3 + 2 * 3);
+}
+
+/// With magnitudes.
+class DoraLaunchesTest : public AdapterLaunchesTest {
+ protected:
+  void SetUp() override { Make({.rank = 2, .alpha = 4, .targets = "attention", .dora = true}); }
+};
+
+TEST_F(DoraLaunchesTest, TheScalesAreOneOperatorBackwardForEachOutputHoweverManyRowsThereAre) {
+  for (const int64_t rows : {kTokens, int64_t{2500}}) {
+    const at::Tensor dy = Stored(3 * kRows, 1, rows);
+    at::Tensor outputs = Stored(3 * kRows, 2, rows);
+    parameters_.ZeroGradients();
+    EXPECT_EQ(KernelsOf([&] { parameters_.adapters()->ScaleBackward(parameters_, columns_, dy, outputs); }),
+              3)
+        << rows << " rows";
+  }
 }
 
 TEST(Nf4LaunchesTest, AMatrixIsReadByOneKernel) {

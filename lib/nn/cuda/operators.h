@@ -31,6 +31,7 @@ decltype(ops::SwigluBackward) SwigluBackward;
 decltype(ops::SoftmaxCrossEntropy) SoftmaxCrossEntropy;
 decltype(ops::HeadRows) HeadRows;
 decltype(ops::Dropout) Dropout;
+decltype(ops::ScaleColumnsBackward) ScaleColumnsBackward;
 decltype(ops::DequantizeNf4) DequantizeNf4;
 decltype(ops::Embed) Embed;
 decltype(ops::AddEmbedding) AddEmbedding;
@@ -74,6 +75,7 @@ void ForEachOperator(const Visitor& visit) {
   visit.template operator()<&operators::SoftmaxCrossEntropy>("softmax_cross_entropy");
   visit.template operator()<&operators::HeadRows>("head_rows");
   visit.template operator()<&operators::Dropout>("dropout");
+  visit.template operator()<&operators::ScaleColumnsBackward>("scale_columns_backward");
   visit.template operator()<&operators::DequantizeNf4>("dequantize_nf4");
   visit.template operator()<&operators::Embed>("embed");
   visit.template operator()<&operators::AddEmbedding>("add_embedding");

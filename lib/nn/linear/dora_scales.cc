@@ -4,13 +4,18 @@
 #include <ATen/ops/empty.h>
 #include <ATen/ops/linalg_vector_norm.h>
 #include <ATen/ops/zeros.h>
+#include <ATen/ops/zeros_like.h>
 
 #include <algorithm>
 #include <limits>
 #include <utility>
+#include <vector>
 
+#include "lib/base/error.h"
 #include "lib/base/profile_scope.h"
+#include "lib/nn/cpu/parallel.h"
 #include "lib/nn/linear/matmul.h"
+#include "lib/nn/ops.h"
 
 namespace trainwright {
 namespace {
@@ -26,6 +31,34 @@ int64_t RowsAtOnce(const Parameter& weight) {
 
 at::Tensor Part(const at::Tensor& memory, int64_t rows, int64_t columns) {
   return memory.narrow(0, 0, rows * columns).view({rows, columns});
+}
+
+/// Adds the sums of the columns of a b. Each product is rounded to fp32 before it is added: it is stored, so
+/// that no processor makes one operation of the two.
+template <typename T>
+void AddColumnProducts(const at::Tensor& a_no, const at::Tensor& b_no, float* sums_o) {
+  constexpr int64_t kRows = 1024;  // of which the blocks of sums are cut
+  const int64_t rows = a_no.size(0), width = a_no.size(1), a_stride = a_no.stride(0),
+                b_stride = b_no.stride(0);
+  const T *a = a_no.const_data_ptr<T>(), *b = b_no.const_data_ptr<T>();
+  const auto add_rows = [&](float* sums, int64_t begin, int64_t end) {
+    std::vector<float> products(static_cast<size_t>(width));
+    for (int64_t row = begin; row < end; ++row) {
+      const T *of_a = a + row * a_stride, *of_b = b + row * b_stride;
+      for (int64_t i = 0; i < width; ++i) {
+        products[static_cast<size_t>(i)] = static_cast<float>(of_a[i]) * static_cast<float>(of_b[i]);
+      }
+      cpu::BestKernels().column_sums(cpu::Codec::kFp32, products.data(), width, width, sums, 0, 1);
+    }
+  };
+  const auto add = [&](const float* sums) {
+    for (int64_t i = 0; i < width; ++i) sums_o[i] += sums[i];
+  };
+  for (int64_t first = 0; first < rows; first += kRows) {
+    cpu::SumOverRowBlocks(
+        std::min(kRows, rows - first), width,
+        [&](float* sums, int64_t begin, int64_t end) { add_rows(sums, first + begin, first + end); }, add);
+  }
 }
 
 }  // namespace
@@ -98,6 +131,22 @@ void ScaleColumns(const at::Tensor& scale_o, at::Tensor& y_no) {
   for (int64_t row = 0; row < y_no.size(0); row += kRows) {
     y_no.narrow(0, row, std::min(kRows, y_no.size(0) - row)).mul_(scale_o);
   }
+}
+
+void ScaleColumnsBackward(const at::Tensor& scale_o, const at::Tensor& norm_o, const at::Tensor& dy_no,
+                          at::Tensor& y_no, at::Tensor& d_m_o) {
+  if (!y_no.is_cpu()) return ops::ScaleColumnsBackward(scale_o, norm_o, dy_no, y_no, d_m_o);
+  TRAINWRIGHT_CHECK(dy_no.scalar_type() == y_no.scalar_type() && dy_no.stride(1) == 1 && y_no.stride(1) == 1);
+  at::Tensor sums_o = at::zeros_like(d_m_o);
+  auto* sums = sums_o.mutable_data_ptr<float>();
+  if (y_no.scalar_type() == at::kFloat) {
+    AddColumnProducts<float>(y_no, dy_no, sums);
+  } else {
+    AddColumnProducts<at::BFloat16>(y_no, dy_no, sums);
+  }
+  d_m_o.add_(sums_o.div_(norm_o));
+  y_no.copy_(dy_no);
+  ScaleColumns(scale_o, y_no);
 }
 
 }  // namespace trainwright

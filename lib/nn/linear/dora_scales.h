@@ -53,4 +53,14 @@ class DoraScales {
 /// \param scale_o fp32
 void ScaleColumns(const at::Tensor& scale_o, at::Tensor& y_no);
 
+/// The backward pass of ScaleColumns where scale_o = m_o / norm_o: adds the sums over rows of dy_o y_o,
+/// divided by norm_o, to d_m_o, and then y_no = scale_o dy_no. In fp32, the sums in an order that depends on
+/// the number of rows alone; y is rounded once to its type.
+/// \param scale_o, norm_o fp32, contiguous
+/// \param dy_no storage type, rows contiguous
+/// \param y_no of dy's type, rows contiguous: the columns before they were scaled; becomes their gradient
+/// \param d_m_o fp32, contiguous
+void ScaleColumnsBackward(const at::Tensor& scale_o, const at::Tensor& norm_o, const at::Tensor& dy_no,
+                          at::Tensor& y_no, at::Tensor& d_m_o);
+
 }  // namespace trainwright

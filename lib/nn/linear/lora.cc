@@ -1,6 +1,5 @@
 #include "lib/nn/linear/lora.h"
 
-#include <algorithm>
 #include <cmath>
 #include <utility>
 
@@ -9,7 +8,6 @@
 #include "lib/device/upload.h"
 #include "lib/nn/activation/dropout.h"
 #include "lib/nn/activation/elementwise.h"
-#include "lib/nn/linear/bias.h"
 #include "lib/nn/linear/linear.h"
 #include "lib/nn/linear/matmul.h"
 
@@ -280,17 +278,6 @@ at::Tensor LoraAdapters::Unscaled(const at::Tensor& x, int64_t columns, at::Scal
   return unscaled_.Get({x.size(0), columns}, type, x.device());
 }
 
-void LoraAdapters::AddProducts(const at::Tensor& outputs, const at::Tensor& d_outputs, at::Tensor& sums) {
-  constexpr int64_t kRows = 1024;
-  const int64_t tokens = outputs.size(0);
-  for (int64_t row = 0; row < tokens; row += kRows) {
-    const int64_t rows = std::min(kRows, tokens - row);
-    at::Tensor product = column_products_.Get({rows, outputs.size(1)}, at::kFloat, outputs.device());
-    product.copy_(outputs.narrow(0, row, rows)).mul_(d_outputs.narrow(0, row, rows));
-    AccumulateBiasGradient(/*numerics=*/{}, product, sums);
-  }
-}
-
 void LoraAdapters::ScaleBackward(FlatParameters& parameters, const std::vector<LoraColumns>& columns,
                                  const at::Tensor& dy, at::Tensor& outputs) {
   const Numerics& numerics = parameters.numerics();
@@ -303,11 +290,9 @@ void LoraAdapters::ScaleBackward(FlatParameters& parameters, const std::vector<L
     copy_to(own.begin);
     at::Tensor out = outputs.narrow(1, own.begin, own.size);
     const at::Tensor d_out = dy.narrow(1, own.begin, own.size);
-    at::Tensor sums = column_sums_.Get({own.size}, at::kFloat, dy.device()).zero_();
-    AddProducts(out, d_out, sums);
-    parameters.Gradient(modules_[own.module].magnitude).add_(sums.div_(dora_->norms(own.module)));
-    copy_to(own.begin + own.size);
-    ScaleColumns(dora_->scales(own.module), out);
+    at::Tensor d_magnitude = parameters.Gradient(modules_[own.module].magnitude);
+    ScaleColumnsBackward(dora_->scales(own.module), dora_->norms(own.module), d_out, out, d_magnitude);
+    done = own.begin + own.size;
   }
   copy_to(outputs.size(1));
   if (numerics.emulated()) RoundInto(numerics, outputs, outputs);
@@ -315,7 +300,7 @@ void LoraAdapters::ScaleBackward(FlatParameters& parameters, const std::vector<L
 
 int64_t LoraAdapters::workspace_bytes() const {
   return product_.bytes() + down_.bytes() + d_down_.bytes() + dropped_.bytes() + d_dropped_.bytes() +
-         unscaled_.bytes() + column_sums_.bytes() + column_products_.bytes() + (dora_ ? dora_->bytes() : 0);
+         unscaled_.bytes() + (dora_ ? dora_->bytes() : 0);
 }
 
 }  // namespace trainwright

@@ -139,8 +139,6 @@ class LoraAdapters {
   void Multiply(const at::Tensor& a, const at::Tensor& b, at::Tensor& out) const;
   /// s a b, rounded to the storage type.
   at::Tensor Scaled(const FlatParameters& parameters, at::Tensor& product, Buffer& result);
-  /// Adds the column sums of outputs times their gradients, both in fp32.
-  void AddProducts(const at::Tensor& outputs, const at::Tensor& d_outputs, at::Tensor& sums);
   void Drop(const FlatParameters& parameters, const LoraModule& module, const at::Tensor& x,
             at::Tensor& out) const;
 
@@ -154,7 +152,7 @@ class LoraAdapters {
   std::optional<DropoutPass> dropout_;
   Buffer product_, down_, d_down_, dropped_, d_dropped_;
   std::optional<DoraScales> dora_;
-  Buffer unscaled_, column_sums_, column_products_;
+  Buffer unscaled_;
 };
 
 }  // namespace trainwright
