@@ -1,14 +1,15 @@
 #include "lib/train/product_choice.h"
 
 #include <algorithm>
+#include <exception>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "lib/base/log.h"
+#include "lib/device/memory_error.h"
 #include "lib/dist/shared_work.h"
 #include "lib/memory/training_memory.h"
-#include "lib/nn/linear/product_chooser.h"
 #include "lib/run/run_record.h"
 
 namespace trainwright {
@@ -26,19 +27,31 @@ std::string ShareText(World* world, const std::string& text) {
   return shared;
 }
 
-bool MayTry(const TrainSettings& settings, const ResolvedRun& run, LanguageModel* model) {
-  FlatParameters& parameters = model->parameters();
-  return !settings.deterministic && run.plan.exact_world == 0 && !settings.auto_oom &&
-         parameters.adapters() == nullptr && run.plan.sharding() == Sharding::kNone &&
-         !run.compute.offload.gradients && parameters[model->body().head()].trainable;
+/// Whether the loss of a trial is the run's: one that reads no logits may have no head.
+bool Predicts(const TrainPlan& plan, LanguageModel* model) {
+  const auto& embedding = plan.tuning.embedding;
+  return !embedding || embedding->train_head || model->parameters()[model->body().head()].trainable;
 }
 
-/// Computes as much as a micro-batch does, on tokens of no meaning.
-void Rehearse(const TrainPlan& plan, LanguageModel* model, ProductChooser* chooser) {
-  chooser->set_tries(true);
-  model->LossAndGradients(EqualSamples(plan.batch, plan.sequence_tokens), 1.0);
+bool MayTry(const TrainSettings& settings, const ResolvedRun& run, LanguageModel* model) {
+  return !settings.deterministic && run.plan.exact_world == 0 && run.plan.sharding() == Sharding::kNone &&
+         !run.compute.offload.gradients && Predicts(run.plan, model);
+}
+
+/// With --auto-oom, a run that has no memory for its micro-batch makes it smaller at its first step: what was
+/// chosen for the larger one says nothing.
+ProductChoices ChoicesOfTrial(const TrainSettings& settings, const TrainPlan& plan, LanguageModel* model,
+                              ProductChooser* chooser) {
+  try {
+    TryProducts(plan, model, chooser);
+    return chooser->choices();
+  } catch (const std::exception& exception) {
+    if (!settings.auto_oom || !AsMemoryError(exception, {})) throw;
+  }
   chooser->set_tries(false);
+  model->ReleaseActivations();
   model->parameters().ZeroGradients();
+  return {};
 }
 
 void Announce(const ProductChoices& choices) {
@@ -49,6 +62,13 @@ void Announce(const ProductChoices& choices) {
 }
 
 }  // namespace
+
+void TryProducts(const TrainPlan& plan, LanguageModel* model, ProductChooser* chooser) {
+  chooser->set_tries(true);
+  model->LossAndGradients(EqualSamples(plan.batch, plan.sequence_tokens), 1.0);
+  chooser->set_tries(false);
+  model->parameters().ZeroGradients();
+}
 
 void ChooseProducts(const TrainSettings& settings, int64_t steps_taken, World* world,
                     const RunDirectory* directory, LanguageModel* model, ResolvedRun* run) {
@@ -62,8 +82,7 @@ void ChooseProducts(const TrainSettings& settings, int64_t steps_taken, World* w
   std::string text = share(choices.products);
   const bool tries = text.empty() && steps_taken == 0 && MayTry(settings, *run, model);
   if (tries) {
-    Rehearse(run->plan, model, chooser.get());
-    text = share(chooser->choices());
+    text = share(ChoicesOfTrial(settings, run->plan, model, chooser.get()));
   }
   choices.products = text.empty() ? ProductChoices() : DecodeProductChoices(text, "the writing rank");
   chooser->set_choices(choices.products);

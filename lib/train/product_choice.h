@@ -4,19 +4,26 @@
 
 #include "lib/dist/world.h"
 #include "lib/model/language_model.h"
+#include "lib/nn/linear/product_chooser.h"
 #include "lib/run/run_directory.h"
 #include "lib/run/train_settings.h"
 #include "lib/train/resolved_run.h"
 
 namespace trainwright {
 
+/// Lets the chooser try the kernels on one micro-batch of the plan's size, forward and backward, on tokens of
+/// no meaning. It leaves gradients of zero; nothing is dropped and no step is counted, so that training goes
+/// on as it would have from the choices alone.
+/// \param chooser the model's
+void TryProducts(const TrainPlan& plan, LanguageModel* model, ProductChooser* chooser);
+
 /// Gives the model what the run has chosen. Where that is nothing and no step was taken, tries the kernels
 /// on one micro-batch of the run's size, forward and backward, and stores what it chose; all ranks take the
 /// writer's choices. Nothing is tried under --deterministic and --exact-world, where no clock may decide, nor
-/// with --auto-oom, which would not see that memory ran out, of models with adapters, nor where gradients are
-/// sharded or off-loaded: then, for shapes that no such micro-batch has, and for a run that went on without
-/// choices, the first candidates compute. By all ranks together, after the model has its options and before
-/// the first step. Nothing on a CPU.
+/// of models whose loss reads no logits, nor where gradients are sharded or off-loaded; and with --auto-oom
+/// a trial that ran out of memory chooses nothing. Then, for shapes that no such micro-batch has, and for a
+/// run that went on without choices, the first candidates compute. By all ranks together, after the model has
+/// its options and before the first step. Nothing on a CPU.
 /// \param directory the writer's; null on the other ranks
 /// \param steps_taken by the run
 /// \param run has the choices of before, and gets those that are made, for its states

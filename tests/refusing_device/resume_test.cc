@@ -395,6 +395,28 @@ TEST_F(DeviceProductsTest, WithoutItsFileARunHasTheKernelsOfItsState) {
   EXPECT_EQ(ChosenInState(), chosen);
 }
 
+TEST_F(DeviceProductsTest, KernelsOfARunWithAdaptersAreChosenToo) {
+  settings_.lora = 2;
+  Begin("adapters");
+  const ProductChoices chosen = Stored().products;
+  EXPECT_TRUE(chosen.contains("matmul bf16->bf16 nt 32x16x24"));   // the MLP's first layer
+  EXPECT_TRUE(chosen.contains("matmul bf16->bf16 nn 32x24x16"));   // the gradient of what it reads
+  EXPECT_FALSE(chosen.contains("matmul bf16->fp32 tn 24x32x16"));  // its weights are frozen
+  EXPECT_EQ(ChosenInState(), chosen);
+}
+
+TEST_F(DeviceProductsTest, KernelsOfARunWithAFrozenHeadAreChosenToo) {
+  settings_.freeze = "wte.weight";  // which is the head
+  Begin("frozen");
+  EXPECT_TRUE(Stored().products.contains("linear_with_gelu bf16 32x16x24"));
+}
+
+TEST_F(DeviceProductsTest, KernelsAreChosenWhereMicroBatchesMayBeHalvedToo) {
+  settings_.auto_oom = true;
+  Begin("halving");
+  EXPECT_TRUE(Stored().products.contains("linear_with_gelu bf16 32x16x24"));
+}
+
 TEST_F(DeviceProductsTest, DeterministicRunsTryNothing) {
   settings_.deterministic = true;
   settings_.steps = 1;
