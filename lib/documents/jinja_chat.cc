@@ -2,11 +2,13 @@
 
 #include <algorithm>
 #include <iterator>
+#include <optional>
 #include <string>
 #include <utility>
 
 #include "lib/base/error.h"
 #include "lib/base/signals.h"
+#include "lib/documents/turn_renderings.h"
 #include "lib/jinja/raised_error.h"
 
 namespace trainwright {
@@ -132,20 +134,6 @@ Json WithReasoning(Json message) {
   return filled;
 }
 
-size_t CommonBegin(std::string_view a, std::string_view b) {
-  const size_t most = std::min(a.size(), b.size());
-  size_t common = 0;
-  while (common < most && a[common] == b[common]) ++common;
-  return common;
-}
-
-size_t CommonEnd(std::string_view a, std::string_view b) {
-  const size_t most = std::min(a.size(), b.size());
-  size_t common = 0;
-  while (common < most && a[a.size() - 1 - common] == b[b.size() - 1 - common]) ++common;
-  return common;
-}
-
 }  // namespace
 
 struct JinjaChat::Said {
@@ -160,7 +148,8 @@ struct JinjaChat::Said {
   Json::array_t& turns() { return messages().get_ref<Json::array_t&>(); }
 
   Json variables;
-  uint64_t steps = 0;  // that its renderings have taken
+  uint64_t steps = 0;                   // that its renderings have taken
+  std::optional<TurnRenderings> apart;  // in place of renderings, where the template allows it
   std::string cut;  // what stands in special tokens that turns spell, behind their first character; or empty
 };
 
@@ -196,7 +185,7 @@ JinjaChat::JinjaChat(const ChatTemplate& chat_template, const Tokenizer& tokeniz
   TryOut();
 }
 
-std::string JinjaChat::RenderText(Said* said, bool prompt, std::vector<jinja::Span>* generations) const {
+jinja::Rendered JinjaChat::RenderText(Said* said, bool prompt) const {
   ThrowIfStopped();
   said->variables["add_generation_prompt"] = prompt;
   jinja::Rendered rendered = template_.Render(said->variables, options_);
@@ -207,8 +196,7 @@ std::string JinjaChat::RenderText(Said* said, bool prompt, std::vector<jinja::Sp
                     " steps to find its answers in, as no {% generation %} marks them",
                 "", "--loss-turns last looks for the last answer alone");
   }
-  if (generations != nullptr) *generations = std::move(rendered.generations);
-  return std::move(rendered.text);
+  return rendered;
 }
 
 JinjaChat::Said JinjaChat::Prepare(const ChatRecord& record) const {
@@ -276,7 +264,7 @@ std::string JinjaChat::RenderBegin(Said* said, size_t count, bool prompt) const 
   turns.erase(cut, turns.end());
   const auto restore = [&] { std::move(behind.begin(), behind.end(), std::back_inserter(turns)); };
   try {
-    std::string text = RenderText(said, prompt);
+    std::string text = RenderText(said, prompt).text;
     restore();
     return text;
   } catch (...) {
@@ -285,8 +273,32 @@ std::string JinjaChat::RenderBegin(Said* said, size_t count, bool prompt) const 
   }
 }
 
+void JinjaChat::SetTurnsApart(Said* said, const jinja::Rendered& plain) const {
+  if (plain.turns.begins.empty()) return;
+  Json::array_t& turns = said->turns();
+  const Json::array_t kept = turns;
+  const auto restore = [&] { turns = kept; };
+  try {
+    const jinja::Rendered prompted = RenderText(said, /*prompt=*/true);
+    for (size_t turn = plain.turns.first; turn < turns.size(); ++turn) {
+      if (IsAnswer(turns[turn])) ChangeEnd(&turns[turn]);
+    }
+    said->apart = TurnRenderings::Of(plain, prompted, RenderText(said, /*prompt=*/false));
+    restore();
+  } catch (const Error& error) {
+    restore();
+    if (IsStop(error)) throw;  // what else it refuses of these, it may take in parts
+  }
+}
+
 size_t JinjaChat::TurnEnd(Said* said, size_t turn, const std::string& text, size_t words_end) const {
   if (turn + 1 == said->turns().size()) return text.size();
+  if (said->apart && said->apart->Has(turn)) {
+    const size_t common = said->apart->SharedBegin(turn);
+    if (common >= words_end) return CodePointBegin(text, common);
+    const std::string behind = said->apart->EndAsLast(turn);
+    return CodePointBegin(text, words_end + CommonBegin(std::string_view(text).substr(words_end), behind));
+  }
   std::string own;
   try {
     own = RenderBegin(said, turn + 1, /*prompt=*/false);
@@ -333,8 +345,13 @@ size_t JinjaChat::CallsEnd(const std::string& text, size_t words_end, size_t tur
 }
 
 size_t JinjaChat::AnswerBegin(Said* said, size_t turn, const std::string& text) const {
-  const std::string prompt = RenderBegin(said, turn, /*prompt=*/true);
-  if (!text.starts_with(prompt)) {
+  std::optional<size_t> begin;
+  if (said->apart && said->apart->Has(turn)) {
+    begin = said->apart->PromptEnd(turn);
+  } else if (const std::string prompt = RenderBegin(said, turn, /*prompt=*/true); text.starts_with(prompt)) {
+    begin = prompt.size();
+  }
+  if (!begin) {
     throw Error(
         ErrorCode::kBadInput, "turn " + std::to_string(turn),
         "begins otherwise than the template's prompt for it, and no {% generation %} marks the answers", "",
@@ -343,7 +360,7 @@ size_t JinjaChat::AnswerBegin(Said* said, size_t turn, const std::string& text) 
                                           "answer alone"
                                         : "");
   }
-  return prompt.size();
+  return *begin;
 }
 
 JinjaChat::Answer JinjaChat::AnswerOf(Said* said, size_t turn, const std::string& text, size_t begin,
@@ -351,11 +368,17 @@ JinjaChat::Answer JinjaChat::AnswerOf(Said* said, size_t turn, const std::string
   Json& message = said->turns()[turn];
   Json changed = message;
   const bool says = ChangeEnd(&changed);
-  std::swap(message, changed);
-  const std::string other = says ? RenderText(said, /*prompt=*/false) : text;
-  std::swap(message, changed);
-  const size_t words_end = text.size() - CommonEnd(text, other);
-  if (!says || other == text || words_end < begin) {
+  std::optional<size_t> shared_end;
+  if (says && said->apart && said->apart->Has(turn)) {
+    shared_end = said->apart->SharedEnd(turn);
+  } else if (says) {
+    std::swap(message, changed);
+    const std::string other = RenderText(said, /*prompt=*/false).text;
+    std::swap(message, changed);
+    if (other != text) shared_end = CommonEnd(text, other);
+  }
+  const size_t words_end = text.size() - shared_end.value_or(0);
+  if (!shared_end || words_end < begin) {
     throw Error(
         ErrorCode::kBadInput, "turn " + std::to_string(turn),
         "is not what the template writes after its prompt, and no {% generation %} marks the answers");
@@ -368,7 +391,9 @@ JinjaChat::Answer JinjaChat::AnswerOf(Said* said, size_t turn, const std::string
 }
 
 std::vector<JinjaChat::Answer> JinjaChat::AnswersOf(Said* said, bool last_only,
-                                                    const std::string& text) const {
+                                                    const jinja::Rendered& plain) const {
+  const std::string& text = plain.text;
+  if (!last_only) SetTurnsApart(said, plain);
   std::vector<size_t> turns, begins;
   const size_t count = said->turns().size();
   for (size_t turn = 0; turn < count; ++turn) {
@@ -415,15 +440,18 @@ std::optional<DocumentProblem> JinjaChat::Render(const ChatRecord& record, bool 
   *chat = {};
   try {
     Said said = Prepare(record);
-    chat->text = RenderText(&said, /*prompt=*/false, &chat->answers);
+    jinja::Rendered plain = RenderText(&said, /*prompt=*/false);
     if (template_.has_generation()) {
+      chat->answers = std::move(plain.generations);
       if (last_only && chat->answers.size() > 1)
         chat->answers.erase(chat->answers.begin(), chat->answers.end() - 1);
     } else {
-      for (const Answer& answer : AnswersOf(&said, last_only, chat->text)) {
+      for (const Answer& answer : AnswersOf(&said, last_only, plain)) {
         chat->answers.push_back({answer.begin, answer.end});
       }
     }
+    chat->text = std::move(plain.text);
+    chat->steps = said.steps;
     Finish(said, chat);
   } catch (const Error& error) {
     if (IsStop(error)) throw;
@@ -439,7 +467,8 @@ std::optional<DocumentProblem> JinjaChat::RenderPrompt(const ChatRecord& record,
   *chat = {};
   try {
     Said said = Prepare(record);
-    chat->text = RenderText(&said, /*prompt=*/true);
+    chat->text = RenderText(&said, /*prompt=*/true).text;
+    chat->steps = said.steps;
     Finish(said, chat);
   } catch (const Error& error) {
     if (IsStop(error)) throw;
@@ -455,7 +484,9 @@ void JinjaChat::TryOut() {
   std::string text;
   std::vector<jinja::Span> generations;
   try {
-    text = RenderText(&said, /*prompt=*/false, &generations);
+    jinja::Rendered plain = RenderText(&said, /*prompt=*/false);
+    text = std::move(plain.text);
+    generations = std::move(plain.generations);
     if (!template_.has_generation()) generations = {{AnswerBegin(&said, 1, text), text.size()}};
   } catch (const jinja::RaisedError&) {
     return;  // it wants other conversations

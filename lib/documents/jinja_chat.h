@@ -11,8 +11,9 @@
 /// Where an answer calls tools and is not the last turn, the conversation up to it is rendered, too: its
 /// end-of-turn token is looked for in its own text alone, not in that of the tool.
 ///
-/// Costs 1 + 2n renderings of a conversation with n answers, one or two more for each that calls tools, and
-/// one in all where {% generation %} marks them: what they take together has a limit of its own,
+/// Costs one rendering where {% generation %} marks the answers, and three where the template shows that
+/// it writes each turn by itself (jinja::TurnPlaces). Else 1 + 2n of a conversation with n answers, and one
+/// or two more for each that calls tools: what they take together has a limit of its own,
 /// kMostStepsOfConversation. Immutable and thread-safe.
 #pragma once
 
@@ -37,6 +38,7 @@ struct RenderedChat {
   std::vector<jinja::Span> answers;  ///< in order, apart from each other
   /// Positions inside special tokens that a turn spells out: the tokenizer must not see across them.
   std::vector<uint64_t> cuts;
+  uint64_t steps = 0;  ///< of all renderings that it took
 };
 
 /// The steps (lib/jinja/machine.h) that all renderings of one conversation may take together: some tens of
@@ -65,14 +67,16 @@ class JinjaChat {
     size_t begin = 0, words_end = 0, end = 0;
   };
 
-  std::string RenderText(Said* said, bool prompt, std::vector<jinja::Span>* generations = nullptr) const;
+  jinja::Rendered RenderText(Said* said, bool prompt) const;
   Said Prepare(const ChatRecord& record) const;
   /// These change the messages for a rendering, and put them back.
   /// \param count of the messages, from the first, that are rendered
   std::string RenderBegin(Said* said, size_t count, bool prompt) const;
+  /// Sets said->apart where the template shows the turns apart.
+  void SetTurnsApart(Said* said, const jinja::Rendered& plain) const;
   size_t AnswerBegin(Said* said, size_t turn, const std::string& text) const;
   Answer AnswerOf(Said* said, size_t turn, const std::string& text, size_t begin, size_t limit) const;
-  std::vector<Answer> AnswersOf(Said* said, bool last_only, const std::string& text) const;
+  std::vector<Answer> AnswersOf(Said* said, bool last_only, const jinja::Rendered& plain) const;
   /// Where what the template writes of a turn ends in `text`, at the latest.
   size_t TurnEnd(Said* said, size_t turn, const std::string& text, size_t words_end) const;
   size_t EndMarkBehind(const std::string& text, size_t words_end, size_t limit) const;

@@ -11,6 +11,7 @@ namespace trainwright::jinja {
 
 Value Evaluator::Evaluate(const Expression& expression) {
   machine_.Step();
+  if (expression.looks_around) machine_.NoteLookAround();
   switch (expression.kind) {
     case ExpressionKind::kConstant:
       return expression.value;
@@ -207,7 +208,10 @@ Value Evaluator::EvaluateCall(const Expression& expression, const Value* caller)
 Value Evaluator::EvaluateFilter(const Expression& expression) {
   const Value value = expression.parts[0] == nullptr ? block_value_ : Evaluate(*expression.parts[0]);
   Arguments arguments = EvaluateArguments(expression);
-  return expression.filter(machine_, value, arguments);
+  Value filtered = expression.filter(machine_, value, arguments);
+  // Rounds of the loop could take the items of an iterator from each other.
+  if (filtered.is(Kind::kIterator) && !in_turn_loop_) machine_.NoteLookAround();
+  return filtered;
 }
 
 Value Evaluator::EvaluateTest(const Expression& expression) {

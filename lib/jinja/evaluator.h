@@ -30,6 +30,7 @@ class Evaluator {
   Machine& machine_;
   std::shared_ptr<Scope> scope_;
   Value block_value_;  // what the filters of a block begin with
+  bool in_turn_loop_ = false;
 
  private:
   Value EvaluateOperation(const Expression& expression);

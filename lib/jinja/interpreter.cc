@@ -65,7 +65,8 @@ Rendered Interpreter::Run() {
   scope_ = std::make_shared<Scope>(nullptr);
   RunBlock(tree_.body);
   scope_->Clear();
-  return {std::move(text_), std::move(generations_)};
+  if (machine_.looked_around()) turns_ = {};
+  return {.text = std::move(text_), .generations = std::move(generations_), .turns = std::move(turns_)};
 }
 
 // ---- statements
@@ -132,6 +133,7 @@ Interpreter::Flow Interpreter::RunIf(const Statement& statement) {
 
 Interpreter::Flow Interpreter::RunFor(const Statement& statement) {
   const Value sequence = Evaluate(*statement.parts[1]);
+  if (&statement == tree_.turn_loop) return RunTurnLoop(statement, sequence);
   if (!statement.recursive) return RunLoop(statement, sequence, 0);
   std::string text;
   {
@@ -139,6 +141,32 @@ Interpreter::Flow Interpreter::RunFor(const Statement& statement) {
     RunLoop(statement, sequence, 0);
   }
   Write(text);
+  return Flow::kNormal;
+}
+
+Interpreter::Flow Interpreter::RunTurnLoop(const Statement& statement, const Value& sequence) {
+  const Value& messages = Global(tree_.messages_id);
+  const bool are_lists = sequence.is(Kind::kList) && messages.is(Kind::kList);
+  if (!are_lists || sequence.items().size() > messages.items().size()) {
+    machine_.NoteLookAround();
+    return RunLoop(statement, sequence, 0);
+  }
+  // It goes over the messages behind the first few, and over nothing else.
+  const size_t left_out = messages.items().size() - sequence.items().size();
+  const auto same = [](const Value& a, const Value& b) { return a.is(Kind::kDict) && Same(a, b); };
+  if (!std::equal(sequence.items().begin(), sequence.items().end(),
+                  messages.items().begin() + static_cast<std::ptrdiff_t>(left_out), same)) {
+    machine_.NoteLookAround();
+  }
+  {
+    const Setting<bool> in_turn_loop(&in_turn_loop_, true);
+    RunLoop(statement, sequence, 0);
+  }
+  turns_.begins.push_back(text_.size());
+  turns_.first = std::max<uint64_t>(tree_.first_turn_apart, left_out);
+  const auto before = std::min<uint64_t>(turns_.first - left_out, turns_.begins.size());
+  turns_.begins.erase(turns_.begins.begin(), turns_.begins.begin() + static_cast<std::ptrdiff_t>(before));
+  if (turns_.begins.size() < 2) machine_.NoteLookAround();
   return Flow::kNormal;
 }
 
@@ -173,6 +201,7 @@ Interpreter::Flow Interpreter::RunLoop(const Statement& statement, const Value& 
     const ScopeSetting scope(&scope_, std::make_shared<Scope>(outer));
     while (loop->Next()) {
       machine_.Step();
+      if (&statement == tree_.turn_loop) turns_.begins.push_back(text_.size());
       if (scope_.use_count() == 1) {
         scope_->Clear();
       } else {
@@ -181,7 +210,10 @@ Interpreter::Flow Interpreter::RunLoop(const Statement& statement, const Value& 
       Assign(*statement.parts[0], loop->current());
       if (statement.uses_loop) scope_->Set(tree_.loop_id, Value::OfObject(loop));
       const Flow flow = RunBlock(statement.bodies[0]);
-      if (flow == Flow::kBreak) break;
+      if (flow == Flow::kBreak) {
+        if (&statement == tree_.turn_loop) machine_.NoteLookAround();
+        break;
+      }
       completed |= flow == Flow::kNormal;
     }
   }
@@ -264,6 +296,7 @@ void Interpreter::Assign(const Expression& target, const Value& value) {
     const Value& held = found != nullptr ? *found : Global(target.id);
     auto* names = held.is(Kind::kObject) ? dynamic_cast<Namespace*>(held.object()) : nullptr;
     if (names == nullptr) throw Problem("cannot assign attribute on non-namespace object");
+    if (in_turn_loop_) machine_.NoteLookAround();
     names->Set(target.value.text(), value);
     return;
   }

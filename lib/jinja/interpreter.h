@@ -31,6 +31,7 @@ class Interpreter final : private Evaluator {
   Flow RunIf(const Statement& statement);
   Flow RunFor(const Statement& statement);
   Flow RunLoop(const Statement& statement, const Value& sequence, int64_t depth);
+  Flow RunTurnLoop(const Statement& statement, const Value& sequence);
   Flow RunSetBlock(const Statement& statement);
   Flow RunWith(const Statement& statement);
   Flow RunFilterBlock(const Statement& statement);
@@ -46,6 +47,7 @@ class Interpreter final : private Evaluator {
   std::string text_;
   std::string* out_ = &text_;
   std::vector<Span> generations_;
+  TurnPlaces turns_;
 };
 
 }  // namespace trainwright::jinja

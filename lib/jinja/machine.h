@@ -86,6 +86,10 @@ class Machine {
     Machine& machine_;
   };
 
+  /// What is written of one turn may depend on others (turn_loop.h).
+  void NoteLookAround() { looked_around_ = true; }
+  bool looked_around() const { return looked_around_; }
+
   const RenderOptions& options() const { return options_; }
   uint64_t steps() const { return steps_; }
   int line() const { return line_; }
@@ -100,6 +104,7 @@ class Machine {
   uint64_t steps_ = 0, next_poll_ = kStepsOfPoll, value_bytes_ = 0;
   uint32_t depth_ = 0;
   int line_ = 1;
+  bool looked_around_ = false;
   std::vector<std::function<void()>> clearers_;
 };
 

@@ -5,6 +5,7 @@
 #include <unordered_map>
 
 #include "lib/jinja/expression_parser.h"
+#include "lib/jinja/turn_loop.h"
 
 namespace trainwright::jinja {
 namespace {
@@ -19,6 +20,7 @@ class StatementParser final : public ExpressionParser {
     tree_.kwargs_id = IdOf("kwargs");
     tree_.varargs_id = IdOf("varargs");
     tree_.body = ParseBlock({});
+    FindTurnLoop(&tree_);
     return std::move(tree_);
   }
 

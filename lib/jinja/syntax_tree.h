@@ -50,8 +50,9 @@ struct Expression {
   ExpressionKind kind = ExpressionKind::kConstant;
   int line = 1;
   uint32_t height = 1;
-  int id = -1;  ///< of a name
-  Value value;  ///< a constant, the name of a name, attribute or filter
+  int id = -1;                ///< of a name
+  bool looks_around = false;  ///< its value may depend on other turns than that of a round: turn_loop.h
+  Value value;                ///< a constant, the name of a name, attribute or filter
   std::vector<ExpressionPtr> parts;
   std::vector<std::pair<std::string, ExpressionPtr>> named;  ///< arguments by name
   ExpressionPtr more_positional, more_named;                 ///< *a and **b of calls
@@ -101,6 +102,9 @@ struct SyntaxTree {
   std::vector<std::string> names;  ///< by id
   int loop_id = -1, caller_id = -1, kwargs_id = -1, varargs_id = -1;
   bool has_generation = false, uses_time = false;
+  const Statement* turn_loop = nullptr;  ///< that writes the messages one by one, where it has one
+  int messages_id = -1;
+  uint64_t first_turn_apart = 0;  ///< the messages before it may be read outside of their rounds
 };
 
 }  // namespace trainwright::jinja

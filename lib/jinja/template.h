@@ -36,10 +36,22 @@ struct Span {
   bool operator==(const Span&) const = default;
 };
 
+/// Where a rendering writes the messages that it shows apart: each in a part of the text of its own, which
+/// would be the same were there no messages after it, or were the words of earlier ones others. What comes
+/// before the first of these parts depends on none of these messages, and what follows the last on none
+/// either, but on add_generation_prompt.
+struct TurnPlaces {
+  uint64_t first = 0;  ///< the number of the first message that is shown apart, not 0
+  /// Where the part of each message from that one on begins, then where the last ends. Empty where the
+  /// rendering shows none apart.
+  std::vector<uint64_t> begins;
+};
+
 struct Rendered {
   std::string text;
   std::vector<Span> generations;  ///< what is in {% generation %} blocks, in order
   uint64_t steps = 0;             ///< that it took
+  TurnPlaces turns;
 };
 
 struct RenderOptions {

@@ -310,6 +310,159 @@ TEST_F(JinjaChatTest, WhatAllRenderingsOfAConversationTakeHasALimit) {
   EXPECT_TRUE(Shown((costly + kChatMl).c_str(), TalkOf(60), /*last_only=*/true).ends_with("{b<|im_end|>}\n"));
 }
 
+/// A template that renders the same, and whose answers are looked for in the rendering of every part of a
+/// conversation: it asks how many messages there are.
+std::string WithALookAround(const std::string& source) {
+  return "{% if messages | length < 0 %}{% endif %}" + source;
+}
+
+/// Conversations of many forms, by a generator of the test's own.
+class RandomTalk {
+ public:
+  explicit RandomTalk(uint64_t seed) : state_(seed) {}
+
+  std::string Line() {
+    std::string turns;
+    const auto add = [&](const std::string& turn) { turns += (turns.empty() ? "" : ", ") + turn; };
+    if (Draw(3) == 0) add(R"({"role": "system", "content": ")" + Words() + "\"}");
+    const uint64_t rounds = 1 + Draw(6);
+    for (uint64_t i = 0; i < rounds; ++i) {
+      if (Draw(12) != 0) add(R"({"role": "user", "content": ")" + Words() + "\"}");
+      const std::string thought = Draw(4) == 0 ? R"("reasoning_content": ")" + Words() + "\", " : "";
+      if (Draw(5) == 0) {
+        add(R"({"role": "assistant", "content": ")" + Words() +
+            R"(", "tool_calls": [{"function": {"name": )" + R"("f", "arguments": {"x": ")" + Words() +
+            R"("}}}]})");
+        add(R"({"role": "tool", "content": ")" + Words() + "\"}");
+      }
+      add(R"({"role": "assistant", )" + thought + R"("content": ")" + Words() + "\"}");
+    }
+    return "{\"messages\": [" + turns + "]}";
+  }
+
+ private:
+  uint64_t Draw(uint64_t below) {
+    state_ = state_ * 6364136223846793005u + 1442695040888963407u;
+    return (state_ >> 33) % below;
+  }
+  std::string Words() {
+    static const std::vector<std::string> kWords = {
+        "a", "b", "aa", "\\n", " ", "é", "</s>", "<|im_end|>", "</think>", "assistant", "[/INST]"};
+    std::string words;
+    for (uint64_t count = Draw(5); count > 0; --count) words += kWords[Draw(kWords.size())];
+    return words;
+  }
+
+  uint64_t state_;
+};
+
+const std::vector<std::string>& TemplatesThatShowTheirTurnsApart() {
+  static const std::vector<std::string> kTemplates = {
+      kChatMl, kBrackets,
+      // As of Gemma and Llama 3: a system turn is read before the loop, which goes over the rest.
+      "{{ bos_token }}{% if messages and messages[0]['role'] == 'system' %}{% set s = messages[0]['content'] "
+      "+ "
+      "'\n' %}{% set rest = messages[1:] %}{% else %}{% set s = '' %}{% set rest = messages %}{% endif %}"
+      "{% for m in rest %}{{ '<' + m.role + '>' + (s if loop.first else '') + m.content | trim + '</s>' }}"
+      "{% if m.tool_calls %}{% for c in m.tool_calls %}{{ c.function.arguments | tojson }}{% if not "
+      "loop.last "
+      "%}, {% endif %}{% endfor %}<|im_end|>{% endif %}{% endfor %}"
+      "{% if add_generation_prompt %}{{ '<assistant>' }}{% endif %}",
+      // As of Qwen 2.5: what tools answer looks at its neighbours, where there is any.
+      "{% for m in messages %}{% if m.role == 'tool' %}{% if loop.last or messages[loop.index0 + 1].role != "
+      "'tool' %}{{ '<|im_start|>' + m.content + '<|im_end|>\n' }}{% endif %}{% else %}{{ '<|im_start|>' + "
+      "m.role + '\n' + m.content }}{% for c in m.tool_calls or [] %}{{ '\n' + (c.function | tojson) }}"
+      "{% endfor %}{{ '<|im_end|>\n' }}{% endif %}{% endfor %}{% if add_generation_prompt %}"
+      "{{ '<|im_start|>assistant\n' }}{% endif %}",
+      // What is written of an answer depends on its words, and the last turn is followed by a token.
+      "{% for m in messages %}{{ m.role + ':' + m.content.split('</think>')[-1].strip() }}{% if 'a' in "
+      "m.content "
+      "%}{{ '</s>' }}{% endif %}{% endfor %}{{ 'assistant:' if add_generation_prompt else eos_token }}"};
+  return kTemplates;
+}
+
+const std::vector<std::string>& TemplatesThatDoNot() {
+  static const std::vector<std::string> kTemplates = {
+      // The words of a turn are remembered.
+      "{% set n = namespace(last='') %}{% for m in messages %}{{ m.role + ':' + n.last + m.content + '</s>' "
+      "}}"
+      "{% set n.last = m.content[-1:] %}{% endfor %}{% if add_generation_prompt %}{{ 'assistant:' + n.last }}"
+      "{% endif %}",
+      "{% macro note(n, m) %}{% set n.last = m.content %}{% endmacro %}{% set n = namespace(last='') %}"
+      "{% for m in messages %}{{ m.role + ':' + n.last | length | string + m.content + '</s>' }}{{ note(n, "
+      "m) }}"
+      "{% endfor %}{% if add_generation_prompt %}{{ 'assistant:' + n.last | length | string }}{% endif %}",
+      // The prompt, or a turn, depends on others.
+      "{% for m in messages %}{{ m.role + ':' + m.content + '</s>' }}{% endfor %}{% if add_generation_prompt "
+      "%}"
+      "{{ 'assistant:' }}{{ '!' if messages[-1].content == 'a' }}{% endif %}",
+      "{% for m in messages %}{{ m.role + ':' + m.content }}{{ '</s>' if not loop.last or m.role == "
+      "'assistant' "
+      "}}{% endfor %}{% if add_generation_prompt %}{{ '</s>assistant:' }}{% endif %}",
+      "{% for m in messages %}{{ m.role + ':' + m.content + '</s>' }}{% if loop.previtem and "
+      "loop.previtem.content.endswith('a') %}{{ '!' }}{% endif %}{% endfor %}"
+      "{% if add_generation_prompt %}{{ 'assistant:' }}{% endif %}",
+      "{% for m in messages %}{{ m.role + ':' + m.content + '</s>' }}{% if loop.changed(m.content) %}{{ '!' "
+      "}}"
+      "{% endif %}{% endfor %}{% if add_generation_prompt %}{{ 'assistant:' }}{% endif %}",
+      "{% set c = cycler('1', '2') %}{% for m in messages %}{{ m.role + ':' + m.content }}{% if 'a' in "
+      "m.content "
+      "%}{{ c.next() }}{% endif %}{{ '</s>' }}{% endfor %}{% if add_generation_prompt %}{{ 'assistant:' }}"
+      "{% endif %}",
+      "{% set i = 'abcdefgh' | list | map('upper') %}{% for m in messages %}{{ m.role + ':' + m.content }}"
+      "{{ '1' if 'A' in i and 'a' in m.content }}{{ '</s>' }}{% endfor %}{% if add_generation_prompt %}"
+      "{{ 'assistant:' }}{% endif %}",
+      "{% for m in messages %}{% if m.content == 'a' %}{% break %}{% endif %}{{ m.role + ':' + m.content + "
+      "'</s>' "
+      "}}{% endfor %}{% if add_generation_prompt %}{{ 'assistant:' }}{% endif %}",
+      "{% for m in messages %}{{ m.role + ':' + m.content + '</s>' }}{% if add_generation_prompt %}{{ '' }}"
+      "{% endif %}{% endfor %}{% if add_generation_prompt %}{{ 'assistant:' }}{% endif %}"};
+  return kTemplates;
+}
+
+/// All that JinjaChat says of a conversation.
+std::string AllOf(const JinjaChat& chat, const ChatRecord& record, uint64_t* steps) {
+  RenderedChat rendered;
+  if (const auto problem = chat.Render(record, /*last_only=*/false, &rendered)) return problem->problem;
+  *steps = rendered.steps;
+  std::string all = rendered.text;
+  for (const jinja::Span& answer : rendered.answers)
+    all += "\n" + std::to_string(answer.begin) + " to " + std::to_string(answer.end);
+  for (const uint64_t cut : rendered.cuts) all += "\ncut " + std::to_string(cut);
+  return all;
+}
+
+TEST_F(JinjaChatTest, AnswersAreWhereTheRenderingsOfAllPartsOfAConversationSayThatTheyAre) {
+  std::vector<std::string> sources = TemplatesThatShowTheirTurnsApart();
+  sources.insert(sources.end(), TemplatesThatDoNot().begin(), TemplatesThatDoNot().end());
+  for (const std::string& source : sources) {
+    const JinjaChat chat(JinjaOf(source.c_str()), tokenizer_);
+    const JinjaChat by_parts(JinjaOf(WithALookAround(source).c_str()), tokenizer_);
+    RandomTalk talk(17);
+    int written = 0;
+    for (int i = 0; i < 150; ++i) {
+      const std::string line = talk.Line();
+      uint64_t steps = 0, steps_by_parts = 0;
+      const ChatRecord record = RecordOf(line);
+      ASSERT_EQ(AllOf(chat, record, &steps), AllOf(by_parts, record, &steps_by_parts)) << source << "\n"
+                                                                                       << line;
+      written += steps > 0 ? 1 : 0;
+    }
+    EXPECT_GT(written, 20) << source;
+  }
+}
+
+TEST_F(JinjaChatTest, StepsGrowAsAConversationDoesWhereATemplateWritesEachTurnByItself) {
+  for (const std::string& source : TemplatesThatShowTheirTurnsApart()) {
+    const JinjaChat chat(JinjaOf(source.c_str()), tokenizer_);
+    uint64_t short_steps = 0, long_steps = 0;
+    AllOf(chat, RecordOf(TalkOf(50)), &short_steps);
+    AllOf(chat, RecordOf(TalkOf(500)), &long_steps);
+    ASSERT_GT(short_steps, 0u) << source;
+    EXPECT_LT(long_steps, 11 * short_steps) << source;
+  }
+}
+
 TEST_F(JinjaChatTest, ASignalEndsARenderingAndIsNoFaultOfTheConversation) {
   const ChatEncoder encoder(JinjaOf(kChatMl), &tokenizer_);
   EncodedChat chat;
