@@ -48,14 +48,14 @@ class HeaderText {
 
 template <typename Integer>
 void Widen(ByteSpan bytes, size_t count, const std::string& name, uint64_t offset,
-           std::vector<uint32_t>* ids) {
+           const ArrayMeaning& meaning, std::vector<uint32_t>* ids) {
   for (size_t i = 0; i < count; ++i) {
     Integer value;
     std::memcpy(&value, bytes.data() + i * sizeof(Integer), sizeof(Integer));
     const auto wide = static_cast<uint64_t>(value);
     if (value < 0 || wide >= kNoId) {
       throw BadInputAt(offset + i * sizeof(Integer), name,
-                       "holds " + std::to_string(value) + ", which is no token id");
+                       "holds " + std::to_string(value) + ", which is no " + meaning.one);
     }
     ids->push_back(static_cast<uint32_t>(wide));
   }
@@ -63,9 +63,9 @@ void Widen(ByteSpan bytes, size_t count, const std::string& name, uint64_t offse
 
 }  // namespace
 
-NpyHeader ReadNpyHeader(BufferedReader* reader) {
+NpyHeader ReadNpyHeader(BufferedReader* reader, const ArrayMeaning& meaning) {
   const auto refuse = [&](const std::string& why) {
-    return BadInputAt(0, reader->name(), "is no array of ids: " + why);
+    return BadInputAt(0, reader->name(), std::string("is no array of ") + meaning.many + ": " + why);
   };
   uint8_t head[8];
   if (reader->Read(head, 8) < 8 || std::memcmp(head, "\x93NUMPY", 6) != 0 || head[6] < 1 || head[6] > 3) {
@@ -109,6 +109,7 @@ NpyHeader ReadNpyHeader(BufferedReader* reader) {
       uint64_t product = 1;
       while (good && !parser.Take(")")) {
         uint64_t value = 0;
+        if (parser.Take("-")) throw refuse("its shape has a negative size");
         good = parser.Number(&value);
         if (good && value != 0 && product > uint64_t{INT64_MAX} / 8 / value) throw refuse("it is too large");
         if (value != 0) product *= value;
@@ -125,7 +126,8 @@ NpyHeader ReadNpyHeader(BufferedReader* reader) {
   return header;
 }
 
-void ReadIds(IntegerType type, size_t count, BufferedReader* reader, std::vector<uint32_t>* ids) {
+void ReadIds(IntegerType type, size_t count, BufferedReader* reader, std::vector<uint32_t>* ids,
+             const ArrayMeaning& meaning) {
   ids->clear();
   const uint64_t offset = reader->position();
   std::vector<uint8_t> bytes;
@@ -136,17 +138,17 @@ void ReadIds(IntegerType type, size_t count, BufferedReader* reader, std::vector
   ids->reserve(count);
   switch (type.bytes) {
     case 1:
-      return type.is_signed ? Widen<int8_t>(bytes, count, reader->name(), offset, ids)
-                            : Widen<uint8_t>(bytes, count, reader->name(), offset, ids);
+      return type.is_signed ? Widen<int8_t>(bytes, count, reader->name(), offset, meaning, ids)
+                            : Widen<uint8_t>(bytes, count, reader->name(), offset, meaning, ids);
     case 2:
-      return type.is_signed ? Widen<int16_t>(bytes, count, reader->name(), offset, ids)
-                            : Widen<uint16_t>(bytes, count, reader->name(), offset, ids);
+      return type.is_signed ? Widen<int16_t>(bytes, count, reader->name(), offset, meaning, ids)
+                            : Widen<uint16_t>(bytes, count, reader->name(), offset, meaning, ids);
     case 4:
-      return type.is_signed ? Widen<int32_t>(bytes, count, reader->name(), offset, ids)
-                            : Widen<uint32_t>(bytes, count, reader->name(), offset, ids);
+      return type.is_signed ? Widen<int32_t>(bytes, count, reader->name(), offset, meaning, ids)
+                            : Widen<uint32_t>(bytes, count, reader->name(), offset, meaning, ids);
     default:
-      return type.is_signed ? Widen<int64_t>(bytes, count, reader->name(), offset, ids)
-                            : Widen<uint64_t>(bytes, count, reader->name(), offset, ids);
+      return type.is_signed ? Widen<int64_t>(bytes, count, reader->name(), offset, meaning, ids)
+                            : Widen<uint64_t>(bytes, count, reader->name(), offset, meaning, ids);
   }
 }
 

@@ -21,12 +21,20 @@ struct NpyHeader {
   bool is_truth = false;        ///< one byte each, 0 or 1: a mask, no ids
 };
 
+/// What an array holds, for messages.
+struct ArrayMeaning {
+  const char *one, *many;
+};
+inline constexpr ArrayMeaning kTokenIds = {"token id", "ids"}, kRowLengths = {"length of a row", "lengths"},
+                              kMaskValues = {"value of a mask", "values of a mask"};
+
 /// Reads the header of a .npy file up to its data.
-/// \throws Error{kBadInput}: not one, not of integers, big-endian, column-major
-NpyHeader ReadNpyHeader(BufferedReader* reader);
+/// \throws Error{kBadInput}: not one, not of integers, big-endian, column-major, of a negative size
+NpyHeader ReadNpyHeader(BufferedReader* reader, const ArrayMeaning& meaning = kTokenIds);
 
 /// Reads `count` integers.
 /// \throws Error{kBadInput} when the data ends before, or one is no id: negative, or above 2^32 - 2
-void ReadIds(IntegerType type, size_t count, BufferedReader* reader, std::vector<uint32_t>* ids);
+void ReadIds(IntegerType type, size_t count, BufferedReader* reader, std::vector<uint32_t>* ids,
+             const ArrayMeaning& meaning = kTokenIds);
 
 }  // namespace trainwright

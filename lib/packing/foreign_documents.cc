@@ -95,7 +95,7 @@ class MatrixRows final : public Rows {
     const size_t count = static_cast<size_t>(std::min<uint64_t>(columns_ - column_, kRunIds));
     ReadIds(type_, count, ids_.get(), run);
     if (padding_.mask) {
-      ReadIds(padding_.mask_type, count, padding_.mask.get(), &scratch_);
+      ReadIds(padding_.mask_type, count, padding_.mask.get(), &scratch_, kMaskValues);
       size_t kept = 0;
       for (size_t i = 0; i < count; ++i) {
         if (scratch_[i] != 0) (*run)[kept++] = (*run)[i];
@@ -116,7 +116,7 @@ class MatrixRows final : public Rows {
     kept_ = 0;
     length_ = padding_.length;
     if (padding_.lengths) {
-      ReadIds(padding_.lengths_type, 1, padding_.lengths.get(), &scratch_);
+      ReadIds(padding_.lengths_type, 1, padding_.lengths.get(), &scratch_, kRowLengths);
       length_ = scratch_[0];
     }
     if (length_ && *length_ > columns_) throw LengthIsNotOfRow(LengthsName(), row_, *length_, columns_);
@@ -364,9 +364,9 @@ class NpzRows final : public Rows {
     Padding padding;
     for (const char* name : kLengthNames) {
       if (!padding.lengths)
-        padding.lengths = OpenArray(name, LengthShapes(header.shape), &padding.lengths_type);
+        padding.lengths = OpenArray(name, LengthShapes(header.shape), kRowLengths, &padding.lengths_type);
     }
-    padding.mask = OpenArray(kMaskName, {header.shape}, &padding.mask_type);
+    padding.mask = OpenArray(kMaskName, {header.shape}, kMaskValues, &padding.mask_type);
     rows_ = RowsOfArray(std::move(reader), header, std::move(padding));
   }
   bool Next(std::vector<uint32_t>* run, bool* row_ends) override { return rows_->Next(run, row_ends); }
@@ -374,11 +374,11 @@ class NpzRows final : public Rows {
 
  private:
   std::unique_ptr<BufferedReader> OpenArray(const std::string& name, const Shapes& shapes,
-                                            IntegerType* type) {
+                                            const ArrayMeaning& meaning, IntegerType* type) {
     const ZipEntry* entry = archive_.Find(name + ".npy");
     if (entry == nullptr) return nullptr;
     auto reader = std::make_unique<BufferedReader>(archive_.Open(*entry));
-    const NpyHeader header = ReadNpyHeader(reader.get());
+    const NpyHeader header = ReadNpyHeader(reader.get(), meaning);
     if (std::find(shapes.begin(), shapes.end(), header.shape) == shapes.end())
       throw Error(ErrorCode::kBadInput, reader->name(), "has another shape than the ids");
     *type = header.type;
@@ -502,7 +502,7 @@ class TorchRows final : public Rows {
     const std::vector<uint64_t> one = {1};
     if (value->kind == Kind::kTensor && (value->tensor->shape.empty() || value->tensor->shape == one)) {
       std::vector<uint32_t> length;
-      ReadIds(value->tensor->type, 1, Open(*value->tensor).get(), &length);
+      ReadIds(value->tensor->type, 1, Open(*value->tensor).get(), &length, kRowLengths);
       return length[0];
     }
     if (value->kind == Kind::kList && value->items.size() == 1) value = value->items[0];

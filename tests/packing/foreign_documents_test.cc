@@ -301,6 +301,36 @@ PYTHON)");
   EXPECT_THAT(MessageOf([&] { Read(folder.path("ids.npz")); }), HasSubstr("goes on after its array"));
 }
 
+TEST(ForeignDocumentsTest, ANegativeNumberIsToldAsWhatItShouldBe) {
+  const TemporaryFolder folder;
+  const ProcessResult made = test::RunShell("cd '" + folder.path() + R"py(' && python3 - <<'PYTHON'
+import struct
+import zipfile
+def array(descr, shape, *numbers):
+    header = ("{'descr': '%s', 'fortran_order': False, 'shape': %s, }" % (descr, shape)).encode()
+    code = {"<u2": "H", "<i4": "i", "<f4": "f"}[descr]
+    return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header + struct.pack("<%d%s" % (len(numbers), code), *numbers)
+ids = array("<u2", "(2, 3)", *range(6))
+for name, members in {"lengths": {"ids": ids, "lengths": array("<i4", "(2,)", 2, -3)},
+                      "mask": {"ids": ids, "attention_mask": array("<i4", "(2, 3)", 1, 1, -1, 1, 1, 1)},
+                      "shape": {"ids": array("<u2", "(-2, 3)", *range(6))},
+                      "shape_of_lengths": {"ids": ids, "lengths": array("<i4", "(-2,)", 2, 3)},
+                      "float_lengths": {"ids": ids, "lengths": array("<f4", "(2,)", 2, 3)}}.items():
+    with zipfile.ZipFile(name + ".npz", "w") as archive:
+        for member, data in members.items():
+            archive.writestr(member + ".npy", data)
+PYTHON)py");
+  ASSERT_EQ(made.exit_status, 0) << made.standard_error;
+  const auto message = [&](const char* name) { return MessageOf([&] { Read(folder.path(name)); }); };
+  EXPECT_THAT(message("lengths.npz"), HasSubstr("lengths.npy: holds -3, which is no length of a row"));
+  EXPECT_THAT(message("mask.npz"), HasSubstr("attention_mask.npy: holds -1, which is no value of a mask"));
+  EXPECT_THAT(message("shape.npz"), HasSubstr("ids.npy: is no array of ids: its shape has a negative size"));
+  EXPECT_THAT(message("shape_of_lengths.npz"),
+              HasSubstr("lengths.npy: is no array of lengths: its shape has a negative size"));
+  EXPECT_THAT(message("float_lengths.npz"),
+              HasSubstr("lengths.npy: is no array of lengths: its elements are of type <f4"));
+}
+
 TEST(ForeignDocumentsTest, PackedWithItsTokenizerTheTextIsThere) {
   const TemporaryFolder folder;
   const TokenizerIdentity bytes = LoadTokenizer("bytes")->identity();
