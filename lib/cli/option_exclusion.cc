@@ -59,6 +59,15 @@ bool OptionExclusions::GivesWay(const Origins& given, const std::string& key,
   return true;
 }
 
+void OptionExclusions::ClearNeedless(CLI::App* app) {
+  for (CLI::Option* option : app->get_options()) {
+    if (option->count() == 0 || !IsDefault(*option, option->results().back())) continue;
+    const std::set<CLI::Option*>& excluded = option->get_excludes();
+    const auto is_given = [](const CLI::Option* other) { return other->count() > 0; };
+    if (std::any_of(excluded.begin(), excluded.end(), is_given)) option->clear();
+  }
+}
+
 void OptionExclusions::Refuse(const std::map<const CLI::Option*, std::string>& sources) const {
   for (const CLI::Option* option : app_.get_options()) {
     const auto source = sources.find(option);

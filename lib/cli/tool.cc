@@ -232,6 +232,7 @@ class CommandLine {
     ApplyRemembered();
     ApplyPresets();
     ReadNumbersByTen(info_, app_);
+    OptionExclusions::ClearNeedless(&app_);
     exclusions_.Refuse(sources_);
     std::vector<EffectiveOption> effective = Effective();
     ConvertAll();

@@ -23,6 +23,12 @@ pretokenize --eos --print-config > printed.yaml
 pretokenize -q --config printed.yaml text | cmp - with
 pretokenize -q --config printed.yaml --no-eos text > out
 pretokenize -q --no-eos text | cmp - out
+for off in 'pretokenize --config f.yaml --eos=false' 'env TRAINWRIGHT_NO_EOS=true pretokenize --eos=false'; do
+  echo 'no-eos: true' > f.yaml
+  $off -q text | cmp - out
+done
+echo 'eos: true' > f.yaml
+pretokenize -q --config f.yaml --no-eos=false text | cmp - with
 pack -q --chunk 64 -o shards/ with
 pack --print-config > printed.yaml
 pack --config printed.yaml --info shards/ > out 2> err
