@@ -7,7 +7,6 @@
 
 #include "lib/base/error.h"
 #include "lib/base/host.h"
-#include "lib/base/signals.h"
 #include "lib/base/utc_time.h"
 #include "lib/base/version.h"
 
@@ -201,6 +200,25 @@ void RequireFitting(const BenchSettings& settings, const PlanFile& plan) {
   }
 }
 
+/// Of what ended a measurement: an Error.
+ErrorCode CodeOf(const std::exception_ptr& stopped) {
+  try {
+    std::rethrow_exception(stopped);
+  } catch (const Error& error) {
+    return error.code();
+  }
+}
+int StatusOf(const std::exception_ptr& stopped) {
+  return static_cast<int>(CodeOf(stopped));
+}
+std::string MessageOf(const std::exception_ptr& stopped) {
+  try {
+    std::rethrow_exception(stopped);
+  } catch (const Error& error) {
+    return error.what();
+  }
+}
+
 /// Measures, and compares what was measured.
 class BenchRun {
  public:
@@ -227,7 +245,7 @@ class BenchRun {
         std::any_of(result_.measurements.begin(), result_.measurements.end(),
                     [](const Measurement& measurement) { return !measurement.rounds.empty(); });
     if (result_.stopped != nullptr && !measured) std::rethrow_exception(result_.stopped);
-    result_.exit_status = result_.stopped != nullptr ? StopStatus(StopSignal()) : Status();
+    result_.exit_status = result_.stopped != nullptr ? StatusOf(result_.stopped) : Status();
     WriteJson();
     return std::move(result_);
   }
@@ -306,7 +324,9 @@ class BenchRun {
                     {"exit_status", result_.exit_status},
                     {"results", rows},
                     {"measurements", measurements}};
-    if (result_.stopped != nullptr) result_.json["stopped"] = true;
+    if (result_.stopped == nullptr) return;
+    result_.json["stopped"] = true;
+    if (!StoppedBySignal(result_)) result_.json["failure"] = MessageOf(result_.stopped);
   }
 
   const BenchSettings& settings_;
@@ -341,6 +361,12 @@ int ExitStatusOf(const std::vector<BenchRow>& rows, const std::optional<double>&
 
 BenchResult RunBench(const BenchSettings& settings) {
   return BenchRun(settings).Run();
+}
+
+bool StoppedBySignal(const BenchResult& result) {
+  if (result.stopped == nullptr) return false;
+  const ErrorCode code = CodeOf(result.stopped);
+  return code == ErrorCode::kInterrupted || code == ErrorCode::kTerminated;
 }
 
 }  // namespace trainwright

@@ -53,14 +53,19 @@ struct BenchResult {
   std::vector<Measurement> measurements;  ///< one for each stage, or one for all levers
   nlohmann::ordered_json json;            ///< everything, raw samples included: trainwright-bench(5)
   int exit_status = 0;
-  /// The Error of a signal that ended it before all was measured: the rest is of what was. A comparison of
-  /// fewer rounds than min_rounds is undecided, and of fewer than two there is none.
+  /// The Error of a signal, or of a command that failed, that ended it before all was measured: the rest is
+  /// of what was. A comparison of fewer rounds than min_rounds is undecided, and of fewer than two there is
+  /// none.
   std::exception_ptr stopped = nullptr;
 };
 
-/// \throws what Measure and ReadPlanFile throw, of a signal only where nothing was measured before it;
+/// \throws what Measure and ReadPlanFile throw, of a signal or a command that failed only where nothing was
+///     measured before it;
 ///     Error{kUsage} on settings that do not fit each other
 BenchResult RunBench(const BenchSettings& settings);
+
+/// Whether a signal, not a command that failed, ended it before all was measured.
+bool StoppedBySignal(const BenchResult& result);
 
 /// 0 when no row got worse, 1 when one did, 7 when that cannot be said. With a limit: worse means by more
 /// than it and by more than the control's noise, and 0 needs every interval below it.

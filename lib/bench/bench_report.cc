@@ -91,7 +91,9 @@ std::string DescribeBench(const BenchResult& result, const std::string& by) {
     spent |= measurement.budget_spent;
   }
   text += std::to_string(rounds) + " rounds in " + FormatDuration(measured_s) + ", decided by " + by +
-          (result.stopped != nullptr ? "; a signal stopped it" : "") +
+          (result.stopped == nullptr ? ""
+           : StoppedBySignal(result) ? "; a signal stopped it"
+                                     : "; a command that failed stopped it") +
           (spent ? "; the budget ended before the interval was as narrow as asked (--budget, --width)" : "") +
           "\n";
   return text;

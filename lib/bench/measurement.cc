@@ -169,6 +169,11 @@ double ReadMetric(const std::string& text, const std::string& name, int64_t skip
 
 namespace {
 
+/// Whether what a command did is wrong, not this program or its user.
+bool IsOfTheRun(const Error& error) {
+  return error.code() == ErrorCode::kBadInput && error.place().empty();
+}
+
 /// Runs variants, the last of them the control, in rounds.
 class RoundRunner {
  public:
@@ -177,7 +182,8 @@ class RoundRunner {
 
   void Run(const EnoughRounds& enough) {
     for (int64_t round = 0; round < options_.warmup_rounds; ++round) {
-      for (size_t i = 0; i < variants_.size(); ++i) RunOnce(i);
+      for (size_t i = 0; i < variants_.size(); ++i)
+        RunOnce(i, "round " + std::to_string(round + 1) + " to warm up");
     }
     const auto start = std::chrono::steady_clock::now();
     int64_t next_look = options_.min_rounds;
@@ -206,16 +212,22 @@ class RoundRunner {
     round.runs.resize(count);
     for (size_t i = 0; i < 2 * count; ++i) {
       const size_t variant = order(i < count ? i : 2 * count - 1 - i);
-      round.runs[variant].push_back(RunOnce(variant));
+      round.runs[variant].push_back(RunOnce(variant, "round " + std::to_string(index + 1)));
     }
     return round;
   }
 
   /// The output of a variant's first run is hashed: that of a warm-up, unless there is none.
-  Sample RunOnce(size_t i) {
+  /// \param round for messages
+  Sample RunOnce(size_t i, const std::string& round) {
     const bool hash = options_.compare_output && hashed_.insert(i).second;
     if (hash) result_.outputs.resize(variants_.size());
-    return runner_.Run(variants_[i], hash ? &result_.outputs[i] : nullptr);
+    try {
+      return runner_.Run(variants_[i], hash ? &result_.outputs[i] : nullptr);
+    } catch (const Error& error) {
+      if (!IsOfTheRun(error)) throw;
+      throw Error(error.code(), error.object(), error.problem(), round, error.hint());
+    }
   }
 
   const std::vector<Variant>& variants_;
@@ -243,7 +255,12 @@ Measurement Measure(const std::vector<Variant>& variants, const MeasurementOptio
     runner.Run(enough);
     return measurement;
   }
-  measurement.stopped = UntilStopped([&] { runner.Run(enough); });
+  try {
+    measurement.stopped = UntilStopped([&] { runner.Run(enough); });
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::kBadInput) throw;
+    measurement.stopped = std::current_exception();
+  }
   if (measurement.rounds.empty()) measurement.outputs.clear();
   return measurement;
 }

@@ -55,7 +55,7 @@ struct MeasurementOptions {
   double budget_s = 60;  ///< no round begins that would probably end after it, min_rounds apart
   bool ignore_failure = false;
   bool compare_output = true;  ///< hash standard output of all variants once, in their first run
-  bool keep_stopped = false;   ///< a signal ends the rounds and leaves those before; else it is thrown
+  bool keep_stopped = false;   ///< what ends the rounds leaves those before; else it is thrown
   uint64_t seed = 1;
 };
 
@@ -79,7 +79,8 @@ struct Measurement {
   std::vector<VariantOutput> outputs;  ///< of the variants and the control; empty without compare_output
   double measured_s = 0;
   bool budget_spent = false;
-  /// With keep_stopped the Error of a signal that ended it: rounds and outputs are those that were complete.
+  /// With keep_stopped the Error of a signal, or of a command that failed, that ended it: rounds and outputs
+  /// are those that were complete.
   std::exception_ptr stopped = nullptr;
 };
 
@@ -89,7 +90,7 @@ using EnoughRounds = std::function<bool(const Measurement&)>;
 
 /// \param variants at least one; a control of the first is added
 /// \throws Error{kBadInput} when a command fails (unless ignore_failure), does not report a metric, or
-///     reports a decisive one that is no finite number; the Error of a signal without keep_stopped
+///     reports a decisive one that is no finite number, and the Error of a signal, both without keep_stopped
 Measurement Measure(const std::vector<Variant>& variants, const MeasurementOptions& options,
                     const EnoughRounds& enough);
 

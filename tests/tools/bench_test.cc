@@ -1,3 +1,4 @@
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -491,6 +492,38 @@ TEST(BenchToolTest, WhatASignalLeftIsToldAndSaved) {
     EXPECT_EQ(printed, json::parse(test::ReadFile(folder.path("saved.json"))));
     EXPECT_NE(test::ReadFile(folder.path("r.html")).find("a signal stopped it"), std::string::npos);
   }
+}
+
+TEST(BenchToolTest, ACommandThatFailsLeavesTheRoundsBeforeIt) {
+  const test::TemporaryFolder folder;
+  // A round has four runs of run.sh: the fifteenth is in the fourth.
+  const ProcessResult run =
+      RunShell("cd " + folder.path() +
+               " && echo 'echo x >> runs; [ $(wc -l < runs) -lt 15 ] || exit 5' > run.sh && "
+               "bench --before 'sh run.sh' --after true --no-shell --warmup 0 --json --save saved.json "
+               "--report r.html --output-check off --budget 60 --min-rounds 9");
+  EXPECT_EQ(run.exit_status, 3) << run.standard_error;
+  EXPECT_THAT(run.standard_error, testing::ContainsRegex("'(before|control)': it ended with exit status 5 "
+                                                         "\\(round 4\\)"));
+  const json printed = json::parse(run.standard_output);
+  EXPECT_EQ(printed.at("stopped"), true);
+  EXPECT_EQ(printed.at("exit_status"), 3);
+  EXPECT_THAT(printed.at("failure").get<std::string>(), testing::HasSubstr("exit status 5 (round 4)"));
+  EXPECT_EQ(printed.at("measurements").at(0).at("rounds").size(), 3u);  // of four runs of run.sh each
+  EXPECT_EQ(printed.at("results").at(0).at("verdict"), "undecided");
+  EXPECT_EQ(printed, json::parse(test::ReadFile(folder.path("saved.json"))));
+  EXPECT_NE(test::ReadFile(folder.path("r.html")).find("a command that failed stopped it"),
+            std::string::npos);
+}
+
+TEST(BenchToolTest, ACommandThatFailsBeforeTheFirstRoundEndsLeavesWhatWasSavedBefore) {
+  const test::TemporaryFolder folder;
+  test::WriteFile(folder.path("saved.json"), "old");
+  const ProcessResult run =
+      RunShell("cd " + folder.path() + " && bench --before 'exit 5' --after true --save saved.json");
+  EXPECT_EQ(run.exit_status, 3) << run.standard_error;
+  EXPECT_EQ(run.standard_output, "");
+  EXPECT_EQ(test::ReadFile(folder.path("saved.json")), "old");
 }
 
 TEST(BenchToolTest, StagesThatWereMeasuredBeforeASignalAreTold) {
