@@ -154,7 +154,8 @@ class Job {
       output = OutputFor(input, CompressedFolderName(input));
       report = CompressFolder(input, output, job);
     } else {
-      const bool rewrites = job.form && input != "-" && IsCompressedCheckpoint(*OpenRandomReader(input));
+      const bool rewrites =
+          job.form && !IsReadOnce(input) && IsCompressedCheckpoint(*OpenRandomReader(input));
       const CompressedForm form = job.form.value_or(CompressedForm::kSafetensors);
       const std::string plain = rewrites ? RestoredName(input) : input;
       output = OutputFor(input, CompressedName(plain, form));

@@ -175,7 +175,7 @@ bool IsCompressed(BufferedReader* reader) {
 }
 
 std::unique_ptr<RandomReader> OpenInput(const std::string& input) {
-  return input == "-" ? SpoolStandardInput() : OpenRandomReader(input);
+  return IsReadOnce(input) ? SpoolAll(input) : OpenRandomReader(input);
 }
 
 std::unique_ptr<ByteSink> OpenOutput(const std::string& output, const std::string& input, bool overwritable,

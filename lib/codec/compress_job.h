@@ -62,7 +62,7 @@ CompressReport RestoreFile(const std::string& input, const std::string& output,
 /// Decodes and checks everything. With keep_going damage is reported, not thrown.
 CompressReport VerifyFile(const std::string& input, const CompressJobOptions& options);
 
-/// A file, or standard input copied to a nameless one.
+/// A file, or what is read once, copied to a nameless one.
 std::unique_ptr<RandomReader> OpenInput(const std::string& input);
 /// A file that appears whole or not at all, standard output, or a device.
 /// \param input whose permissions a file gets

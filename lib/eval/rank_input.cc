@@ -1,9 +1,7 @@
 #include "lib/eval/rank_input.h"
 
-#include <filesystem>
-#include <system_error>
-
 #include "lib/base/error.h"
+#include "lib/io/random_reader.h"
 
 namespace trainwright {
 
@@ -14,13 +12,6 @@ Facts FactsOf(const Checkpoint& checkpoint, Precision precision) {
   return {{"sha256 of the model", hash_of(checkpoint.model_identity)},
           {"sha256 of the adapter", hash_of(checkpoint.adapter_identity)},
           {"precision", PrecisionName(precision)}};
-}
-
-bool IsReadOnce(const std::string& path) {
-  std::error_code none;  // a file that is missing is told of where it is opened
-  const std::filesystem::file_status status = std::filesystem::status(path, none);
-  return path == "-" || std::filesystem::is_fifo(status) || std::filesystem::is_character_file(status) ||
-         std::filesystem::is_socket(status);
 }
 
 void RefuseSharedPipe(int64_t ranks, const std::string& flag, const std::string& path) {

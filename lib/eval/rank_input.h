@@ -13,9 +13,6 @@ namespace trainwright {
 /// The hashes of the weights, and the precision.
 Facts FactsOf(const Checkpoint& checkpoint, Precision precision);
 
-/// Whether a path can be read once only: standard input ("-"), a pipe, a socket, a device of characters.
-bool IsReadOnce(const std::string& path);
-
 /// \param flag, path an input that each rank reads whole
 /// \throws Error{kUsage} where there are several ranks and it can be read once only: standard input, a pipe
 void RefuseSharedPipe(int64_t ranks, const std::string& flag, const std::string& path);

@@ -24,6 +24,7 @@
 #include "lib/eval/retrieval_report.h"
 #include "lib/formats/json_text.h"
 #include "lib/io/byte_sink.h"
+#include "lib/io/random_reader.h"
 #include "lib/retrieval/bm25.h"
 #include "lib/retrieval/compared_vectors.h"
 #include "lib/retrieval/corpus.h"

@@ -6,7 +6,9 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <filesystem>
 #include <optional>
+#include <system_error>
 #include <utility>
 
 #include "lib/base/error.h"
@@ -128,6 +130,13 @@ std::vector<uint8_t> RandomReader::ReadAt(uint64_t offset, uint64_t size) const 
   return bytes;
 }
 
+bool IsReadOnce(const std::string& path) {
+  std::error_code none;  // a file that is missing is told of where it is opened
+  const std::filesystem::file_status status = std::filesystem::status(path, none);
+  return path == "-" || std::filesystem::is_fifo(status) || std::filesystem::is_character_file(status) ||
+         std::filesystem::is_socket(status);
+}
+
 std::unique_ptr<RandomReader> OpenRandomReader(const std::string& path) {
   const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (fd < 0) throw SystemError(path, "open", errno);
@@ -153,8 +162,8 @@ std::unique_ptr<RandomReader> Spool(BufferedReader* reader, uint64_t size) {
   return std::make_unique<SpooledReader>(std::move(file), reader->name());
 }
 
-std::unique_ptr<RandomReader> SpoolStandardInput() {
-  BufferedReader reader(OpenSource("-"));
+std::unique_ptr<RandomReader> SpoolAll(const std::string& path) {
+  BufferedReader reader(OpenSource(path));
   return Spool(&reader, UINT64_MAX);
 }
 

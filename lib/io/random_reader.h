@@ -38,15 +38,17 @@ class RandomReader {
   mutable std::atomic<uint64_t> bytes_read_ = 0;
 };
 
+/// Whether a path can be read once only: standard input ("-"), a pipe, a socket, a device of characters.
+bool IsReadOnce(const std::string& path);
 /// \throws Error{kIo}; also when the path is no regular file
 std::unique_ptr<RandomReader> OpenRandomReader(const std::string& path);
 /// Takes the next `size` bytes, or what is left where that is less, to a temporary file (OpenTemporaryFile)
 /// and reads that.
 /// \throws Error{kIo}; what `reader` throws
 std::unique_ptr<RandomReader> Spool(BufferedReader* reader, uint64_t size);
-/// All of standard input, likewise.
+/// All that a path gives, or standard input for "-", likewise.
 /// \throws Error{kIo, kInterrupted, kTerminated}
-std::unique_ptr<RandomReader> SpoolStandardInput();
+std::unique_ptr<RandomReader> SpoolAll(const std::string& path);
 /// A reader's bytes from the beginning on.
 /// \param reader must outlive the source
 std::unique_ptr<ByteSource> SourceOf(const RandomReader* reader);
