@@ -202,7 +202,7 @@ class Decoder {
       Work work{job, block, reader_.position(), coded_pool_.Take(decoder.max_block_bytes()), 0};
       work.coded_bytes = ReadBlock(&reader_, decoder, block, &work.coded);
       block_bytes.push_back(static_cast<uint32_t>(work.coded_bytes));
-      workers_.Push(std::move(work));
+      workers_.Push(std::move(work), decoder.ElementsOf(block) * ElementBytes(decoder.type()));
     }
     const uint64_t index_offset = reader_.position();
     std::vector<uint8_t> block_index;

@@ -62,7 +62,9 @@ class Encoder {
       const std::shared_ptr<Job> job = next.valid() ? next.get() : Prepare(i);
       if (options_.threads > 1 && i + 1 < tensors)
         next = std::async(std::launch::async, [this, i] { return Prepare(i + 1); });
-      for (uint64_t block = 0; block <= job->encoder->blocks(); ++block) workers_.Push({job, block});
+      const uint64_t width = ElementBytes(ElementTypeOf(job->entry->dtype));
+      for (uint64_t block = 0; block <= job->encoder->blocks(); ++block)
+        workers_.Push({job, block}, width << options_.block_log2);
     }
     workers_.Finish();
     tail_.source_hash = hash_.Digest();
