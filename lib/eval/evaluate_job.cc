@@ -114,6 +114,17 @@ Sha256Digest AddShards(const Checkpoint& checkpoint, const EvaluateJobOptions& o
   return set->content_sha256();
 }
 
+/// What a checkpoint's provenance has of a field: its adapter's, where that says something, for that was
+/// trained last.
+nlohmann::ordered_json RecordOfTraining(const Checkpoint& checkpoint, const std::string& field) {
+  if (!checkpoint.adapter_identity.is_null()) {
+    const auto adapter = checkpoint.adapter_identity.at("path").get<std::string>();
+    nlohmann::ordered_json own = ReadCheckpointProvenance(adapter, field);
+    if (!own.is_null()) return own;
+  }
+  return ReadCheckpointProvenance(checkpoint.named, field);
+}
+
 uint32_t SpecialId(bool wanted, uint32_t id, const std::string& flag) {
   if (wanted && id == kNoId)
     throw Error(ErrorCode::kUsage, flag, "the checkpoint's tokenizer has no such id");
@@ -138,7 +149,7 @@ std::string AddText(const Checkpoint& checkpoint, const EvaluateJobOptions& opti
                 "put its tokenizer.model or tokenizer.json there, or evaluate on shards");
   }
   const Tokenizer& tokenizer = *checkpoint.tokenizer;
-  const nlohmann::ordered_json trained = ReadCheckpointProvenance(checkpoint.named, "data_provenance");
+  const nlohmann::ordered_json trained = RecordOfTraining(checkpoint, "data_provenance");
   const auto wanted = [&](const std::optional<bool>& asked, const char* name) {
     return asked.value_or(FlagInProvenance(trained, "pretokenize", name).value_or(false));
   };
@@ -195,7 +206,7 @@ struct Measurement {
 
 /// What a checkpoint was trained for: the name and the own options of its objective.
 ObjectiveOptions TrainedObjective(const Checkpoint& checkpoint) {
-  const nlohmann::ordered_json plan = ReadCheckpointProvenance(checkpoint.named, "plan");
+  const nlohmann::ordered_json plan = RecordOfTraining(checkpoint, "plan");
   if (!plan.is_object()) return {};
   try {
     ObjectiveOptions trained = {.name = plan.value("objective", std::string(kDefaultObjective))};
