@@ -95,6 +95,20 @@ std::optional<Tf32Error> Tf32ErrorOf(const ResolvedRun& run) {
   return MeasureTf32Error(run.model.config, run.compute.device);
 }
 
+constexpr char kComparesAnew[] =
+    "evaluations are on other data than before, or on more or less of it: the best one, and --early-stop, "
+    "count from here on";
+
+/// Whether the first step is to come, or the process before this one was stopped at a step, or in its
+/// evaluation, and left that to this one, or evaluated on other data.
+bool LacksEvaluation(const ResolvedRun& run, const Trainer& trainer, const TrainingHistory& history) {
+  const int64_t step = trainer.step(), eval_every = run.cadence.eval_every;
+  if (history.compares_anew()) return true;
+  if (!run.resume || run.resume->of_parent) return step == 0;
+  const bool due = trainer.done() || (eval_every > 0 && step % eval_every == 0);
+  return history.evaluation_is_left(step) || (due && !history.evaluation_nats(step));
+}
+
 void WarnOfUselessOffload(const GradientBuffer& gradients) {
   if (gradients.memory_bytes() != gradients.size_bytes()) return;
   LogWarning(
@@ -251,12 +265,7 @@ void Session::WarnOfChanges() {
                                       : "the data changed: reading ") +
                     DataNames(settings_) + " from its beginning");
   }
-  if (history_.compares_anew()) {
-    listener_->Warn(
-        "evaluations are on other data than before, or on more or less of it: the best one, and "
-        "--early-stop, "
-        "count from here on");
-  }
+  if (history_.compares_anew()) listener_->Warn(kComparesAnew);
   for (const std::string& warning : WarningsOfComputeChanges(*run_)) listener_->Warn(warning);
 }
 
@@ -339,16 +348,8 @@ void Session::EvaluateIfDue() {
   InWhatMemoryThereIs([&] { evaluator_->Evaluate(trainer_->step(), trainer_->plan()); });
 }
 
-bool Session::LacksEvaluation() const {
-  const int64_t step = trainer_->step(), eval_every = run_->cadence.eval_every;
-  if (history_.compares_anew()) return true;
-  if (!run_->resume || run_->resume->of_parent) return step == 0;
-  const bool due = trainer_->done() || (eval_every > 0 && step % eval_every == 0);
-  return history_.evaluation_is_left(step) || (due && !history_.evaluation_nats(step));
-}
-
 void Session::EvaluateBeforeSteps() {
-  if (!LacksEvaluation()) return;
+  if (!LacksEvaluation(*run_, *trainer_, history_)) return;
   EvaluateIfDue();
   const bool has_checkpoint = saver_ && run_->resume && !run_->resume->of_parent;
   if (has_checkpoint && history_.evaluation_nats(trainer_->step())) saver_->AddEvaluation(trainer_->step());

@@ -67,10 +67,7 @@ class Session {
   /// One step and what is due after it.
   /// \returns whether the process is to stop
   bool StepAndSave(bool time_to_save);
-  /// Whether the first step is to come, or the process before this one was stopped at a step, or in its
-  /// evaluation, and left that to this one, or evaluated on other data.
-  bool LacksEvaluation() const;
-  /// What LacksEvaluation says; the checkpoint that the run goes on from gets it, too.
+  /// What the process before this one left; the checkpoint that the run goes on from gets it, too.
   void EvaluateBeforeSteps();
   /// Whether --early-stop ends the run here.
   bool StoppedEarly() const;
