@@ -138,6 +138,17 @@ void RefuseCompressed(const std::string& folder, const FolderFiles& files, bool 
   throw Error(ErrorCode::kBadInput, folder, "holds no *.safetensors", "", "name the folder of a checkpoint");
 }
 
+/// Of a folder without a file that has the name of a compressed one.
+Error NothingCompressed(const std::string& folder) {
+  const FolderFiles files = FilesOf(folder, PathsBelow(folder));
+  if (files.kept.empty()) {
+    return Error(ErrorCode::kBadInput, folder, "holds no compressed file", "",
+                 "name a folder that ckpt-compress wrote");
+  }
+  return Error(ErrorCode::kBadInput, folder, "holds no file by the name of a compressed one",
+               "but " + *files.kept.begin() + " is compressed", "name the file itself, and another with -o");
+}
+
 /// \param relative what `from` becomes in the output
 void RefuseTaken(const std::string& folder, const std::string& from, const std::string& relative) {
   std::error_code ignored;
@@ -267,9 +278,7 @@ CompressReport RestoreFolder(const std::string& input, const std::string& output
         report.Add(RestoreFile(from, folder.temporary() + "/" + restored, OptionsFor(from, input, options)));
       }
     });
-    if (report.files == 0)
-      throw Error(ErrorCode::kBadInput, input, "holds no compressed file", "",
-                  "name a folder that ckpt-compress wrote");
+    if (report.files == 0) throw NothingCompressed(input);
     CopyFolderPermissions(input, folder.temporary());
     folder.Commit();
   } catch (const fs::filesystem_error& error) {
@@ -287,9 +296,7 @@ std::vector<std::string> CompressedFilesIn(const std::string& folder) {
   } catch (const fs::filesystem_error& error) {
     throw FileSystemError(error);
   }
-  if (paths.empty())
-    throw Error(ErrorCode::kBadInput, folder, "holds no compressed file", "",
-                "name a folder that ckpt-compress wrote");
+  if (paths.empty()) throw NothingCompressed(folder);
   return paths;
 }
 

@@ -95,9 +95,24 @@ std::optional<Tf32Error> Tf32ErrorOf(const ResolvedRun& run) {
   return MeasureTf32Error(run.model.config, run.compute.device);
 }
 
-constexpr char kComparesAnew[] =
-    "evaluations are on other data than before, or on more or less of it: the best one, and --early-stop, "
-    "count from here on";
+/// What a resumed run does otherwise than the run before.
+std::vector<std::string> WarningsOfChanges(const TrainSettings& settings, const ResolvedRun& run,
+                                           const TrainingHistory& history) {
+  const ResumePoint& resume = *run.resume;
+  std::vector<std::string> warnings = resume.warnings;
+  if (resume.data_changed) {
+    warnings.push_back((resume.of_parent ? "other data than the parent's, or in another order: reading "
+                                         : "the data changed: reading ") +
+                       DataNames(settings) + " from its beginning");
+  }
+  if (history.compares_anew()) {
+    warnings.push_back(
+        "evaluations are on other data than before, or on more or less of it: the best one, and "
+        "--early-stop, count from here on");
+  }
+  for (const std::string& warning : WarningsOfComputeChanges(run)) warnings.push_back(warning);
+  return warnings;
+}
 
 /// Whether the first step is to come, or the process before this one was stopped at a step, or in its
 /// evaluation, and left that to this one, or evaluated on other data.
@@ -258,15 +273,8 @@ void Session::WarnOfChanges() {
   if (recorder_ != nullptr && !resume.state.watchdog.is_null()) {
     recorder_->loss_watchdog().set_state(resume.state.watchdog, resume.checkpoint);
   }
-  for (const std::string& warning : resume.warnings) listener_->Warn(warning);
   if (saver_ && !resume.of_parent) saver_->GoOnFrom(trainer_->step(), resume.checkpoint);
-  if (resume.data_changed) {
-    listener_->Warn((resume.of_parent ? "other data than the parent's, or in another order: reading "
-                                      : "the data changed: reading ") +
-                    DataNames(settings_) + " from its beginning");
-  }
-  if (history_.compares_anew()) listener_->Warn(kComparesAnew);
-  for (const std::string& warning : WarningsOfComputeChanges(*run_)) listener_->Warn(warning);
+  for (const std::string& warning : WarningsOfChanges(settings_, *run_, history_)) listener_->Warn(warning);
 }
 
 int Session::Run() {
@@ -351,8 +359,9 @@ void Session::EvaluateIfDue() {
 void Session::EvaluateBeforeSteps() {
   if (!LacksEvaluation(*run_, *trainer_, history_)) return;
   EvaluateIfDue();
-  const bool has_checkpoint = saver_ && run_->resume && !run_->resume->of_parent;
-  if (has_checkpoint && history_.evaluation_nats(trainer_->step())) saver_->AddEvaluation(trainer_->step());
+  const bool goes_on = run_->resume && !run_->resume->of_parent;
+  if (saver_ && goes_on && history_.evaluation_nats(trainer_->step()))
+    saver_->AddEvaluation(trainer_->step());
 }
 
 bool Session::StoppedEarly() const {
