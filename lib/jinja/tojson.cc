@@ -143,10 +143,6 @@ class JsonWriter {
   }
 
   void WriteCode(uint32_t point) {
-    if (layout_.ascii && point == 0x7f) {
-      out_ += '\x7f';
-      return;
-    }
     char buffer[16];
     if (point < 0x10000) {
       std::snprintf(buffer, sizeof buffer, "\\u%04x", point);  // NOLINT
