@@ -198,6 +198,10 @@ void ForEachTensor(const std::string& folder, const Take& take) {
   }
 }
 
+constexpr char kNotOfLayersHint[] =
+    "adapters of embeddings and heads are not read: merge them into the model with peft (merge_and_unload), "
+    "or train these whole, with modules_to_save instead of target_modules";
+
 /// Refuses another rank than that of the matrices beside it, and modules that none of them is of, before
 /// memory is taken for such adapters.
 void RequireThoseOfWeights(const std::string& folder, const LoraOptions& lora) {
@@ -205,10 +209,11 @@ void RequireThoseOfWeights(const std::string& folder, const LoraOptions& lora) {
   const std::string weights = folder + "/" + kAdapterWeightsFileName;
   if (!std::filesystem::exists(weights)) return;  // told when they are read
   const std::string kind = ".lora_A.weight";
-  std::vector<std::string> modules, others;
+  std::vector<std::string> modules, embeddings, others;
   ForEachTensor(folder, [&](const SafetensorsEntry& entry, const uint8_t*, const std::string& path,
                             const std::string& name) {
     others.push_back(ModuleOf(name));
+    if (name.ends_with(".lora_embedding_A")) embeddings.push_back(ModuleOf(name));
     if (!name.ends_with(kind) || entry.shape.size() != 2) return;
     modules.push_back(name.substr(0, name.size() - kind.size()));
     if (entry.shape[0] == lora.rank) return;
@@ -216,13 +221,20 @@ void RequireThoseOfWeights(const std::string& folder, const LoraOptions& lora) {
            "is " + std::to_string(lora.rank) + ", and " + entry.name + " of " + path + " has rank " +
                std::to_string(entry.shape[0]));
   });
+  const auto is_among = [](const std::string& name, const std::vector<std::string>& those) {
+    return std::any_of(those.begin(), those.end(),
+                       [&](const std::string& module) { return IsNamedBy(module, name); });
+  };
   const auto require = [&](const std::string& names, const std::vector<std::string>& those, const char* field,
                            const char* what) {
     std::istringstream all(names);
     for (std::string name; std::getline(all, name, ',');) {
-      const bool found = std::any_of(those.begin(), those.end(),
-                                     [&](const std::string& module) { return IsNamedBy(module, name); });
-      if (!found) Refuse(config, field, "names " + name + ", of which " + weights + " has no " + what);
+      if (is_among(name, those)) continue;
+      if (is_among(name, embeddings)) {
+        throw Error(ErrorCode::kBadInput, config, "names " + name + ", whose adapter is of an embedding",
+                    std::string("field ") + field, kNotOfLayersHint);
+      }
+      Refuse(config, field, "names " + name + ", of which " + weights + " has no " + what);
     }
   };
   require(lora.targets == "all-linear" ? "" : lora.targets, modules, "target_modules", "adapter");
@@ -308,8 +320,7 @@ void RequireModulesOfModel(const std::string& folder, const LoraOptions& lora, c
                   std::string("field ") + field, hint);
     }
   };
-  require("target_modules",
-          "adapters are of matrices in the layers; train the head and embeddings whole: modules_to_save",
+  require("target_modules", kNotOfLayersHint,
           [&] { ChooseLoraTargets(lora.targets, matrices, family.lora_blocks()); });
   require("modules_to_save",
           model.tie_embeddings ? "train with ensure_weight_tying: true and modules_to_save with both names, "

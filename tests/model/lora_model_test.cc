@@ -5,7 +5,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdint>
 #include <nlohmann/json.hpp>
+#include <span>
+#include <string>
+#include <vector>
 
 #include "lib/base/error.h"
 #include "lib/formats/safetensors.h"
@@ -206,6 +210,50 @@ TEST(PeftConfigTest, AModuleThatTheWeightsDoNotHaveIsRefusedByName) {
   EXPECT_THAT(test::MessageOf([&] { ReadPeftConfig(folder.path()); }),
               testing::AllOf(testing::HasSubstr("adapter_config.json: names nope"),
                              testing::HasSubstr("field target_modules")));
+}
+
+/// The names of an embedding's adapter as peft 0.21 writes them, without ".weight".
+void WriteAdapterOfEmbedding(const std::string& module, const std::string& folder) {
+  WriteAdapterThatSays("target_modules", {module.substr(module.rfind('.') + 1)}, folder);
+  const std::vector<float> zeros(2 * 8);
+  const std::span<const uint8_t> bytes(reinterpret_cast<const uint8_t*>(zeros.data()), zeros.size() * 4);
+  AtomicFileSink sink(folder + "/adapter_model.safetensors");
+  WriteSafetensors(&sink,
+                   {{"base_model.model." + module + ".lora_embedding_A", "F32", {2, 8}, bytes},
+                    {"base_model.model." + module + ".lora_embedding_B", "F32", {8, 2}, bytes}},
+                   {});
+  sink.Commit();
+}
+
+TEST(PeftConfigTest, AnAdapterOfAnEmbeddingIsRefusedAsOne) {
+  for (const std::string& module : {std::string("model.embed_tokens"), std::string("transformer.wte"),
+                                    std::string("gpt_neox.embed_in")}) {
+    const test::TemporaryFolder folder;
+    WriteAdapterOfEmbedding(module, folder.path());
+    EXPECT_EQ(test::CodeOf([&] { ReadPeftConfig(folder.path()); }), ErrorCode::kBadInput);
+    try {
+      ReadPeftConfig(folder.path());
+      FAIL() << module;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.problem(),
+                "names " + module.substr(module.rfind('.') + 1) + ", whose adapter is of an embedding");
+      EXPECT_EQ(error.place(), "field target_modules");
+      EXPECT_THAT(error.hint(), testing::AllOf(testing::HasSubstr("merge_and_unload"),
+                                               testing::HasSubstr("modules_to_save")));
+    }
+  }
+}
+
+TEST(PeftConfigTest, AnAdapterOfAHeadIsSaidNotToBeRead) {
+  const ModelConfig model = ReadHfConfig(test::Families().descriptions(), FixtureFolder("untied"));
+  try {
+    RequireModulesOfModel("a", {.targets = "q_proj,lm_head"}, model);
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_THAT(error.problem(), testing::HasSubstr("'lm_head'"));
+    EXPECT_THAT(error.hint(), testing::AllOf(testing::HasSubstr("heads are not read"),
+                                             testing::HasSubstr("merge_and_unload")));
+  }
 }
 
 TEST(PeftConfigTest, AModuleToSaveThatTheWeightsDoNotHaveIsRefusedByName) {
