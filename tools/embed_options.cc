@@ -43,8 +43,8 @@ void AddEmbeddingOptions(CLI::App& app, const std::string& group, EmbeddingSetti
       ->group(group);
   app.add_option("--pooling", settings->pooling,
                  "how the hidden states of a text become a vector, where the model's folder does not say it. "
-                 "mean: their mean; weightedmean: the mean with weights 1, 2, 3, ...; cls: the first; "
-                 "lasttoken: the last one (default: mean)")
+                 "mean: their mean; weightedmean: the mean with weights 1, 2, 3, ...; cls: the first one, an "
+                 "instruction's included; lasttoken: the last one (default: mean)")
       ->check(CLI::IsMember({"mean", "weightedmean", "cls", "lasttoken"}))
       ->group(group);
   app.add_option("--attn", settings->attention,

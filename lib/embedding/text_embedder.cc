@@ -5,8 +5,10 @@
 #include <utility>
 
 #include "lib/base/error.h"
+#include "lib/base/log.h"
 #include "lib/nn/precision_option.h"
 #include "lib/spec/family.h"
+#include "lib/spec/first_token.h"
 #include "lib/spec/weight_format.h"
 
 namespace trainwright {
@@ -39,8 +41,7 @@ std::optional<EmbeddingSpec> SpecOfFolders(const Checkpoint& checkpoint, const s
 }
 
 /// What the folder says, or the settings where it says nothing.
-EmbeddingSpec SpecOf(const Checkpoint& checkpoint, const EmbeddingSettings& settings) {
-  const std::optional<EmbeddingSpec> found = SpecOfFolders(checkpoint, settings.adapter);
+EmbeddingSpec SpecOf(const std::optional<EmbeddingSpec>& found, const EmbeddingSettings& settings) {
   EmbeddingSpec spec = found.value_or(EmbeddingSpec{});
   const std::string pooling =
       SettingOf("--pooling", settings.pooling, found.has_value(), PoolingName(spec.pooling), "mean");
@@ -57,6 +58,21 @@ EmbeddingSpec SpecOf(const Checkpoint& checkpoint, const EmbeddingSettings& sett
     spec.template_text = kPlainTemplate;
   }
   return spec;
+}
+
+/// Of a folder that says so itself a warning, since its vectors may be compared with those made elsewhere.
+/// \param folder that says how it embeds; empty: none does
+/// \throws Error{kUsage} where the settings pool a first token that sees nothing but itself
+void CheckFirstToken(const EmbeddingSpec& spec, const FamilyDescription& family, const std::string& folder,
+                     const World& world) {
+  if (spec.pooling != Pooling::kCls) return;
+  const std::string problem = ProblemOfFirstToken(family, spec.attention);
+  if (problem.empty()) return;
+  if (folder.empty()) throw Error(ErrorCode::kUsage, "--pooling", "cls " + problem);
+  if (world.is_writer()) {
+    LogWarning(folder + ": pools the first token under causal attention, where it sees nothing but itself: " +
+               "texts that begin alike have the same vector");
+  }
 }
 
 /// The longest text of a role, in tokens.
@@ -90,10 +106,12 @@ TextEmbedder::TextEmbedder(const ModelFamilies& families, const EmbeddingSetting
     throw Error(ErrorCode::kBadInput, checkpoint_.folder, checkpoint_.tokenizer_problem, "",
                 "put its tokenizer.model or tokenizer.json there");
   }
-  spec_ = SpecOf(checkpoint_, settings);
+  const std::optional<EmbeddingSpec> found = SpecOfFolders(checkpoint_, settings.adapter);
+  spec_ = SpecOf(found, settings);
   const ModelConfig& config = checkpoint_.model->config();
   const std::string problem = ProblemOfAttention(FamilyOf(config), spec_.attention);
   if (!problem.empty()) throw Error(ErrorCode::kUsage, "--attn", problem);
+  CheckFirstToken(spec_, FamilyOf(config), found ? checkpoint_.named : "", *world);
   limits_ = {LimitOf(settings.max_length, spec_.query_max_len, config),
              LimitOf(settings.max_length, spec_.passage_max_len, config)};
   template_.emplace(ParseChatTemplate(spec_.template_text, kTemplateName), checkpoint_.tokenizer.get());

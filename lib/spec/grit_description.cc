@@ -12,6 +12,7 @@
 #include "lib/base/number_list.h"
 #include "lib/spec/built_in_objectives.h"
 #include "lib/spec/family.h"
+#include "lib/spec/first_token.h"
 #include "lib/spec/objective_names.h"
 
 namespace trainwright {
@@ -209,10 +210,8 @@ std::string ProblemOfModel(const OwnOptions& own, const FamilyDescription& famil
   const std::string& attention = own.at("attn").text();
   if (std::string problem = ProblemOfAttention(family, attention); !problem.empty()) return problem;
   const bool pools_first = !Is(own, "mode", "generative") && Is(own, "pooling", "cls");
-  if (!pools_first || attention.front() == 'b') return "";
-  return "--pooling cls takes the first token, which under --attn " + attention +
-         " sees nothing but itself: use --pooling lasttoken" +
-         (family.always_causal() ? "" : ", or --attn bb" + attention.substr(2));
+  const std::string problem = pools_first ? ProblemOfFirstToken(family, attention) : "";
+  return problem.empty() ? "" : "--pooling cls " + problem;
 }
 
 OwnOptions OwnOfStep(const OwnOptions& own, const StepSizes& step) {
