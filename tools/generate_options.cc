@@ -1,6 +1,7 @@
 #include "tools/generate_options.h"
 
 #include <CLI/App.hpp>
+#include <limits>
 
 #include "tools/compute_options.h"
 #include "tools/tool_texts.h"
@@ -85,7 +86,7 @@ void DefineSamplingOptions(CLI::App& app, GenerateSettings* settings) {
       ->group(sampling);
   app.add_option("--top-p", settings->sampling.top_p,
                  "draw from the most probable tokens that together have this probability")
-      ->check(CLI::Range(0.0, 1.0))
+      ->check(CLI::Range(std::numeric_limits<double>::denorm_min(), 1.0, "above 0 and at most 1"))
       ->group(sampling);
   app.add_option(
          "--min-p", settings->sampling.min_p,

@@ -1,5 +1,6 @@
 #include "lib/documents/prompt_reader.h"
 
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -31,6 +32,20 @@ nlohmann::ordered_json PromptReader::identity() const {
   return {{"path", path_}, {"sha256", reader_->stored_sha256()}};
 }
 
+bool PromptReader::FindFilledLine() {
+  for (;; ++next_) {
+    while (next_ == batch_.records.size()) {
+      next_ = 0;
+      if (!reader_->Next(&batch_)) {
+        batch_.records.clear();
+        return false;
+      }
+    }
+    const bool is_blank = RawRecord(batch_, next_).find_first_not_of(" \t\r") == std::string_view::npos;
+    if (!is_blank || batch_.records[next_].too_long) return true;
+  }
+}
+
 std::optional<PromptLine> PromptReader::Next() {
   PromptLine line;
   if (!reader_) {
@@ -40,13 +55,7 @@ std::optional<PromptLine> PromptReader::Next() {
     line.conversation.turns = {{ChatRole::kUser, line.text, ""}};
     return line;
   }
-  while (next_ == batch_.records.size()) {
-    next_ = 0;
-    if (!reader_->Next(&batch_)) {
-      batch_.records.clear();
-      return std::nullopt;
-    }
-  }
+  if (!FindFilledLine()) return std::nullopt;
   line.place = "line " + std::to_string(batch_.first_record + next_);
   const auto refuse = [&](const std::string& problem) {
     return Error(ErrorCode::kBadInput, batch_.source, problem, line.place,

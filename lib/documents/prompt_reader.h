@@ -41,6 +41,9 @@ class PromptReader {
   nlohmann::ordered_json identity() const;
 
  private:
+  /// Makes next_ the next line that is not blank; false: there is none.
+  bool FindFilledLine();
+
   std::optional<std::string> prompt_;
   std::string path_, prompt_sha256_;
   std::optional<DocumentReader> reader_;

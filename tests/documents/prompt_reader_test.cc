@@ -43,6 +43,18 @@ TEST(PromptReaderTest, ALineThatIsNestedTooDeepIsRefusedByItsNumber) {
   }
 }
 
+TEST(PromptReaderTest, BlankLinesAreCountedAndSkipped) {
+  const test::TemporaryFolder folder;
+  test::WriteFile(folder.path("prompts"),
+                  "\n{\"prompt\": \"One\"}\n\n \t\r\n\r\n{\"prompt\": \"Two\"}\r\n\n   ");
+  for (const bool conversations : {false, true}) {
+    PromptReader reader(std::nullopt, folder.path("prompts"), conversations);
+    std::vector<std::pair<std::string, std::string>> read;
+    while (const std::optional<PromptLine> line = reader.Next()) read.emplace_back(line->place, line->text);
+    EXPECT_EQ(read, (std::vector<std::pair<std::string, std::string>>{{"line 2", "One"}, {"line 6", "Two"}}));
+  }
+}
+
 TEST(PromptReaderTest, OtherMembersAreAsTheyAreWritten) {
   const test::TemporaryFolder folder;
   test::WriteFile(
