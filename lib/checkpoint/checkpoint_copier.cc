@@ -201,6 +201,17 @@ bool HoldsTheSame(const std::string& copy, const nlohmann::json& metadata,
   }
 }
 
+/// A checkpoint gets its evaluation late where the process that saved it was stopped.
+/// \param metadata of the checkpoint
+void CopyNewerMetadata(const std::string& copy, const FileOfCopy& metadata, Abandoned abandoned) {
+  TRAINWRIGHT_CHECK(metadata.name == kCheckpointMetadataFile);
+  const std::string to = copy + "/" + metadata.name;
+  if (RestoredSha256(to, /*compressed=*/false, abandoned) == metadata.sha256) return;
+  AtomicFileSink sink(to);
+  ReadInPieces(metadata.source, &sink, abandoned);
+  sink.Commit();
+}
+
 void RefuseAnotherRuns(const std::string& copy, const nlohmann::json& metadata) {
   nlohmann::json there;
   try {
@@ -232,7 +243,10 @@ uint64_t CopyIntoFolder(const std::string& checkpoint, const CopySettings& setti
     return size_bytes;
   };
   if (fs::exists(copy)) {
-    if (HoldsTheSame(copy, metadata, files, abandoned)) return size(copy);
+    if (HoldsTheSame(copy, metadata, files, abandoned)) {
+      CopyNewerMetadata(copy, files.back(), abandoned);
+      return size(copy);
+    }
     ThrowIfAbandoned(abandoned);
     RefuseAnotherRuns(copy, metadata);
   }
@@ -365,7 +379,8 @@ void CheckpointCopier::Add(int64_t step, const std::string& path) {
   const std::lock_guard lock(mutex_);
   copied_.erase(step);
   missing_[step] = path;
-  if (abandoned_) return;
+  const auto is_same = [step](const Entry& entry) { return entry.step == step; };
+  if (abandoned_ || std::any_of(waiting_.begin(), waiting_.end(), is_same)) return;
   if (waiting_.size() >= settings_.capacity) {
     const Entry oldest = waiting_.front();
     waiting_.pop_front();

@@ -1,12 +1,18 @@
 #include "lib/cli/option_exclusion.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "lib/base/error.h"
+#include "lib/cli/flag_word.h"
 #include "lib/cli/option_table.h"
 
 namespace trainwright {
 namespace {
+
+bool IsFlag(const CLI::Option& option) {
+  return option.get_items_expected_max() == 0;
+}
 
 /// A flag without a default is off.
 std::string InitialText(bool is_flag, const std::string& default_text) {
@@ -16,7 +22,9 @@ std::string InitialText(bool is_flag, const std::string& default_text) {
 }  // namespace
 
 bool IsDefault(const CLI::Option& option, const std::string& value) {
-  return value == InitialText(option.get_items_expected_max() == 0, option.get_default_str());
+  const std::string initial = InitialText(IsFlag(option), option.get_default_str());
+  const std::optional<bool> word = IsFlag(option) ? FlagWord(value) : std::nullopt;
+  return word ? word == FlagWord(initial) : value == initial;
 }
 
 bool HasDefault(const EffectiveOption& option) {
@@ -61,7 +69,7 @@ bool OptionExclusions::GivesWay(const Origins& given, const std::string& key,
 
 void OptionExclusions::ClearNeedless(CLI::App* app) {
   for (CLI::Option* option : app->get_options()) {
-    if (option->count() == 0 || !IsDefault(*option, option->results().back())) continue;
+    if (!IsFlag(*option) || option->count() == 0 || !IsDefault(*option, option->results().back())) continue;
     const std::set<CLI::Option*>& excluded = option->get_excludes();
     const auto is_given = [](const CLI::Option* other) { return other->count() > 0; };
     if (std::any_of(excluded.begin(), excluded.end(), is_given)) option->clear();

@@ -38,8 +38,8 @@ class OptionExclusions {
   /// \param notices gets a sentence where another option is why
   bool GivesWay(const Origins& given, const std::string& key, const std::vector<std::string>& values,
                 const std::string& source, std::vector<std::string>* notices) const;
-  /// Takes back what only repeats a default beside an option that it excludes, as --eos=false beside a
-  /// `no-eos: true` of a file: CLI11 would refuse it.
+  /// Takes back flags that only repeat their default beside an option that they exclude, as --eos=false
+  /// beside a `no-eos: true` of a file: CLI11 would refuse it.
   static void ClearNeedless(CLI::App* app);
   /// \param sources of the values that are of no command line
   /// \throws Error{kUsage} on options that exclude each other by CLI11, of which one has such a source

@@ -30,6 +30,7 @@
 #include "lib/cli/config_entry.h"
 #include "lib/cli/config_file.h"
 #include "lib/cli/config_synonym.h"
+#include "lib/cli/flag_word.h"
 #include "lib/cli/help_text.h"
 #include "lib/cli/named_files.h"
 #include "lib/cli/option_bounds.h"
@@ -136,8 +137,7 @@ std::vector<std::string> Arguments(int argc, char** argv) {
 /// "true" or "false".
 std::string FlagValue(const CLI::Option& option, const std::string& value, const std::string& source) {
   if (option.get_items_expected_max() != 0) return value;
-  if (value == "true" || value == "1" || value == "yes" || value == "on") return "true";
-  if (value == "false" || value == "0" || value == "no" || value == "off") return "false";
+  if (const std::optional<bool> on = FlagWord(value)) return *on ? "true" : "false";
   throw Error(ErrorCode::kUsage, source, "'" + value + "' is neither true nor false");
 }
 

@@ -293,10 +293,10 @@ std::vector<std::string> CompressedFilesIn(const std::string& folder) {
     ForEachFile(folder, PathsBelow(folder), "", [&](const std::string& relative) {
       if (!RestoredPath(relative).empty()) paths.push_back(WithoutLastSlash(folder) + "/" + relative);
     });
+    if (paths.empty()) throw NothingCompressed(folder);
   } catch (const fs::filesystem_error& error) {
     throw FileSystemError(error);
   }
-  if (paths.empty()) throw NothingCompressed(folder);
   return paths;
 }
 

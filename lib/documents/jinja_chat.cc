@@ -276,8 +276,8 @@ std::string JinjaChat::RenderBegin(Said* said, size_t count, bool prompt) const 
 void JinjaChat::SetTurnsApart(Said* said, const jinja::Rendered& plain) const {
   if (plain.turns.begins.empty()) return;
   Json::array_t& turns = said->turns();
-  const Json::array_t kept = turns;
-  const auto restore = [&] { turns = kept; };
+  Json::array_t kept = turns;
+  const auto restore = [&] { turns = std::move(kept); };
   try {
     const jinja::Rendered prompted = RenderText(said, /*prompt=*/true);
     for (size_t turn = plain.turns.first; turn < turns.size(); ++turn) {
@@ -294,10 +294,8 @@ void JinjaChat::SetTurnsApart(Said* said, const jinja::Rendered& plain) const {
 size_t JinjaChat::TurnEnd(Said* said, size_t turn, const std::string& text, size_t words_end) const {
   if (turn + 1 == said->turns().size()) return text.size();
   if (said->apart && said->apart->Has(turn)) {
-    const size_t common = said->apart->SharedBegin(turn);
-    if (common >= words_end) return CodePointBegin(text, common);
-    const std::string behind = said->apart->EndAsLast(turn);
-    return CodePointBegin(text, words_end + CommonBegin(std::string_view(text).substr(words_end), behind));
+    // Which is not before the words end: the turn itself is written alike where it is the last.
+    return CodePointBegin(text, said->apart->SharedBegin(turn));
   }
   std::string own;
   try {

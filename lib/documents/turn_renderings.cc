@@ -56,11 +56,4 @@ size_t TurnRenderings::SharedBegin(size_t turn) const {
   return Begin(turn + 1) + CommonBegin(text().substr(Begin(turn + 1)), Tail());
 }
 
-std::string TurnRenderings::EndAsLast(size_t turn) const {
-  const std::string before(text().substr(0, Begin(turn)));
-  const std::string own = std::string(before).append(Piece(plain_, turn)).append(Tail());
-  const std::string changed = std::string(before).append(Piece(changed_, turn)).append(Tail());
-  return own.substr(own.size() - CommonEnd(own, changed));
-}
-
 }  // namespace trainwright

@@ -37,8 +37,6 @@ class TurnRenderings {
   std::optional<size_t> SharedEnd(size_t turn) const;
   /// The bytes at the beginning that the text shares with the conversation that ends with this turn.
   size_t SharedBegin(size_t turn) const;
-  /// What the conversation that ends with this turn has at its end, were that turn's end changed or not.
-  std::string EndAsLast(size_t turn) const;
 
  private:
   TurnRenderings(const jinja::Rendered& plain, const jinja::Rendered& changed, std::string prompt)

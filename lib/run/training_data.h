@@ -65,7 +65,7 @@ class TrainingData {
   const ShardSet* evaluated(const std::optional<DocumentSplit>& split) const {
     return split ? data_.get() : eval_data_.get();
   }
-  /// Names what `evaluated` of it a run is evaluated on: losses of one name can be compared. "": nothing.
+  /// Names what of it a run is evaluated on. "": nothing.
   /// \param most_tokens of an evaluation; 0: all
   std::string EvaluationName(const std::optional<DocumentSplit>& split, int64_t most_tokens) const;
   /// How many samples loaders take of each set, by the set's name, as JSON. Of sets whose samples are not

@@ -8,11 +8,6 @@
 namespace trainwright {
 namespace {
 
-/// Of all ranks the smallest.
-int64_t AgreeOnSmallest(World* world, int64_t own) {
-  return -world->Agree({-own})[0];
-}
-
 bool IsLeftOpen(const TrainSettings& asked, const TrainPlan& plan) {
   const bool says =
       asked.batch || asked.accum || asked.find_batch || asked.max_tokens_per_batch.value_or(0) > 0;
@@ -21,12 +16,14 @@ bool IsLeftOpen(const TrainSettings& asked, const TrainPlan& plan) {
 
 }  // namespace
 
+int64_t LeastOfRanks(World* world, int64_t own_bytes) {
+  return -world->Agree({-own_bytes})[0];
+}
+
 TrainSettings FitBatch(const TrainSettings& asked, const ModelFamilies& families,
                        const MemoryRequest& request, const TrainPlan& plan, int64_t memory_bytes,
-                       World* world, ChoiceLog* log) {
-  if (!IsLeftOpen(asked, plan)) return asked;
-  const int64_t least_bytes = AgreeOnSmallest(world, memory_bytes);
-  if (least_bytes == 0) return asked;
+                       ChoiceLog* log) {
+  if (memory_bytes == 0 || !IsLeftOpen(asked, plan)) return asked;
   const auto bytes_of = [&](int64_t samples) {
     TrainPlan divided = plan;
     divided.accum = DivideStep(plan.samples_per_rank(), samples).accum;
@@ -34,8 +31,7 @@ TrainSettings FitBatch(const TrainSettings& asked, const ModelFamilies& families
     own.gives_gradients_away = divided.gives_gradients_away();
     return TrainingMemory(families, own, EqualSamples(samples, plan.sequence_tokens)).of_model();
   };
-  // GPUs of other kinds may have kernels that take more of as much memory.
-  const int64_t fits = AgreeOnSmallest(world, HalveToFit(plan.batch, least_bytes, bytes_of));
+  const int64_t fits = HalveToFit(plan.batch, memory_bytes, bytes_of);
   if (fits == 0 || fits == plan.batch) return asked;
   TrainSettings settings = asked;
   const DividedStep step = DivideStep(plan.samples_per_rank(), fits);
@@ -44,7 +40,7 @@ TrainSettings FitBatch(const TrainSettings& asked, const ModelFamilies& families
   const auto bytes = [](int64_t size) { return FormatBytes(static_cast<uint64_t>(size)); };
   log->Announce({{"batch",
                   std::to_string(plan.batch) + " samples would take about " + bytes(bytes_of(plan.batch)) +
-                      " of " + bytes(least_bytes) + "; --accum " + std::to_string(step.accum) +
+                      " of " + bytes(memory_bytes) + "; --accum " + std::to_string(step.accum) +
                       " makes a step of " + std::to_string(step.accum * step.batch * plan.ranks) + " samples",
                   "batch " + std::to_string(step.batch)}});
   return settings;

@@ -13,16 +13,19 @@
 
 namespace trainwright {
 
-/// All ranks call together; they get the same.
+/// Of all ranks' memory the smallest; they call together.
+/// \param own_bytes 0: not known, and then it is not known of any
+/// \throws as World::Agree
+int64_t LeastOfRanks(World* world, int64_t own_bytes);
+
 /// \param asked left as it is where it says a micro-batch, how to find one, or how many a step has
 /// \param request of the plan
 /// \param plan that follows from them, of a language model's loss; of an exact world left as it is
-/// \param memory_bytes that this rank's training may take where it computes; 0: not known
-/// \returns the settings, with the micro-batch and accumulation of what fits on every rank; as asked where on
-///     one not one sample does, or where one's memory is not known
-/// \throws as World::Agree
+/// \param memory_bytes that training may take where it computes, the same on all ranks; 0: not known
+/// \returns the settings, with the micro-batch and accumulation of what fits; as asked where not one sample
+///     does
 TrainSettings FitBatch(const TrainSettings& asked, const ModelFamilies& families,
                        const MemoryRequest& request, const TrainPlan& plan, int64_t memory_bytes,
-                       World* world, ChoiceLog* log);
+                       ChoiceLog* log);
 
 }  // namespace trainwright

@@ -130,18 +130,13 @@ TrainSettings FindBatch(const TrainSettings& asked, const TrainJobContext& conte
 /// The settings with a micro-batch that fits the GPU, where nobody chose one.
 TrainSettings FitGpu(const TrainSettings& asked, const TrainJobContext& context, const TrainPlan& plan,
                      const ResolvedRun& run, ChoiceLog* log) {
-  const c10::Device device = run.compute.device;
-  if (device.is_cpu() || !ObjectiveOf(plan, context.objectives)->takes_label_passes()) return asked;
-  int64_t whole_bytes = WholeDeviceBytes(device) / RanksThatShare(context.world, GpuIdentity(device));
-  if (context.process.memory_cap_bytes) {
-    const int64_t cap_bytes = *context.process.memory_cap_bytes;
-    whole_bytes = whole_bytes > 0 ? std::min(whole_bytes, cap_bytes) : cap_bytes;
-  }
+  if (run.device_share_bytes == 0 || !ObjectiveOf(plan, context.objectives)->takes_label_passes())
+    return asked;
   MemoryRequest request = MemoryOf(context, run, plan);
   request.kinds.fp8 = plan.fp8;
   const int64_t state_bytes = StateMemory(context.families, request).of_model();
-  return FitBatch(asked, context.families, request, plan, MemoryToFit(whole_bytes, state_bytes),
-                  context.world, log);
+  return FitBatch(asked, context.families, request, plan, MemoryToFit(run.device_share_bytes, state_bytes),
+                  log);
 }
 
 /// So that a sample without room ends a run before its first step, and not at the step that draws it: where
@@ -161,8 +156,29 @@ OpenedLoaders OpenLoadersApart(const TrainJobContext& context, const ResolvedRun
                      {.workers = 0, .skip_bad_chunks = run.compute.loader.skip_bad_chunks});
 }
 
+int64_t LeastDeviceShare(const TrainJobContext& context, c10::Device device) {
+  if (device.is_cpu()) return 0;
+  int64_t own_bytes = WholeDeviceBytes(device) / RanksThatShare(context.world, GpuIdentity(device));
+  if (context.process.memory_cap_bytes) {
+    const int64_t cap_bytes = *context.process.memory_cap_bytes;
+    own_bytes = own_bytes > 0 ? std::min(own_bytes, cap_bytes) : cap_bytes;
+  }
+  return LeastOfRanks(context.world, own_bytes);
+}
+
 std::string EvaluationNameOf(const TrainSettings& settings, const ResolvedRun& run) {
-  return run.data->EvaluationName(run.plan.eval_split, settings.eval_tokens.value_or(0));
+  const std::string data = run.data->EvaluationName(run.plan.eval_split, settings.eval_tokens.value_or(0));
+  if (data.empty()) return "";
+  return data + ", --seq " + std::to_string(run.plan.sequence_tokens) + ", --objective " + run.plan.objective;
+}
+
+bool LacksEvaluation(const ResolvedRun& run, const TrainingHistory& history, int64_t step) {
+  if (run.data->evaluated(run.plan.eval_split) == nullptr) return false;
+  if (history.compares_anew()) return true;
+  if (!run.resume || run.resume->of_parent) return step == 0;
+  const int64_t eval_every = run.cadence.eval_every;
+  const bool due = step >= run.plan.schedule.total_steps || (eval_every > 0 && step % eval_every == 0);
+  return history.evaluation_is_left(step) || (due && !history.evaluation_nats(step));
 }
 
 MemoryRequest MemoryOf(const TrainJobContext& context, const ResolvedRun& run, const TrainPlan& plan) {

@@ -16,6 +16,7 @@
 #include "lib/run/run_record.h"
 #include "lib/run/train_settings.h"
 #include "lib/run/training_data.h"
+#include "lib/run/training_history.h"
 #include "lib/train/cadence.h"
 #include "lib/train/choice_log.h"
 #include "lib/train/compute_choice.h"
@@ -41,6 +42,7 @@ struct ResumePoint {
 /// Filled part by part, in this order.
 struct ResolvedRun {
   ComputeChoice compute;
+  int64_t device_share_bytes = 0;  ///< see LeastDeviceShare
   std::unique_ptr<TrainingData> data;
   std::optional<ResumePoint> resume;       ///< nullopt: a new run
   std::optional<ParentCheckpoint> parent;  ///< of a branch
@@ -70,14 +72,26 @@ MemoryRequest MemoryOf(const TrainJobContext& context, const ResolvedRun& run, c
 /// \param plan of the run, which may be one that it was not resolved to
 OpenedLoaders OpenLoadersApart(const TrainJobContext& context, const ResolvedRun& run, const TrainPlan& plan);
 
+/// What of a GPU's memory each rank has at least, divided by those that share one and at most the cap; all
+/// ranks call together. 0: it is not known of one, or the device is the CPU.
+/// \throws as World::Reduce
+int64_t LeastDeviceShare(const TrainJobContext& context, c10::Device device);
+
 /// What asks for another run than the stored one, or cannot be, is refused here, before anything is written.
 /// \param run with compute and data
 /// \throws Error{kUsage, kBadInput, kIo}
 void ResolveNewRun(const TrainSettings& settings, const TrainJobContext& context, ChoiceLog* log,
                    ResolvedRun* run);
 
-/// Names what the run is evaluated on, as TrainingData::EvaluationName.
+/// Names what the run is evaluated on, and how long its samples are: losses of one name can be compared. "":
+/// it is not evaluated.
 std::string EvaluationNameOf(const TrainSettings& settings, const ResolvedRun& run);
+
+/// Whether a process that begins at this step begins with an evaluation: the first step is to come, or the
+/// process before this one was stopped at a step, or in its evaluation, and left that to this one, or it
+/// evaluated on other data.
+/// \param history of the run up to the step
+bool LacksEvaluation(const ResolvedRun& run, const TrainingHistory& history, int64_t step);
 
 /// What of the settings together makes another run than was meant.
 /// \param preset_batch, preset_accum as in --preset; 0: it does not say

@@ -114,16 +114,6 @@ std::vector<std::string> WarningsOfChanges(const TrainSettings& settings, const 
   return warnings;
 }
 
-/// Whether the first step is to come, or the process before this one was stopped at a step, or in its
-/// evaluation, and left that to this one, or evaluated on other data.
-bool LacksEvaluation(const ResolvedRun& run, const Trainer& trainer, const TrainingHistory& history) {
-  const int64_t step = trainer.step(), eval_every = run.cadence.eval_every;
-  if (history.compares_anew()) return true;
-  if (!run.resume || run.resume->of_parent) return step == 0;
-  const bool due = trainer.done() || (eval_every > 0 && step % eval_every == 0);
-  return history.evaluation_is_left(step) || (due && !history.evaluation_nats(step));
-}
-
 void WarnOfUselessOffload(const GradientBuffer& gradients) {
   if (gradients.memory_bytes() != gradients.size_bytes()) return;
   LogWarning(
@@ -352,12 +342,14 @@ auto Session::InWhatMemoryThereIs(const Work& work) {
 }
 
 void Session::EvaluateIfDue() {
-  if (!evaluator_->due(trainer_->step())) return;
-  InWhatMemoryThereIs([&] { evaluator_->Evaluate(trainer_->step(), trainer_->plan()); });
+  const int64_t step = trainer_->step();
+  if (!evaluator_->due(step)) return;
+  InWhatMemoryThereIs([&] { evaluator_->Evaluate(step, trainer_->plan()); });
+  if (evaluator_->due(step)) history_.LeaveEvaluation(step);  // a signal ended it
 }
 
 void Session::EvaluateBeforeSteps() {
-  if (!LacksEvaluation(*run_, *trainer_, history_)) return;
+  if (!LacksEvaluation(*run_, history_, trainer_->step())) return;
   EvaluateIfDue();
   const bool goes_on = run_->resume && !run_->resume->of_parent;
   if (saver_ && goes_on && history_.evaluation_nats(trainer_->step()))
@@ -408,7 +400,7 @@ bool Session::StepAndSave(bool time_to_save) {
   const bool save_is_due = due(save_every.steps) || time_to_save || epoch_ended || trainer_->done();
   if (due(eval_every) || trainer_->done() || (save_is_due && settings_.keep_best > 0)) {
     if (!stopping) EvaluateIfDue();
-    if (evaluator_->due(next)) history_.LeaveEvaluation(next);  // a signal ends an evaluation, too
+    if (stopping && evaluator_->due(next)) history_.LeaveEvaluation(next);
   }
   if (stopping || save_is_due) Save();
   return stopping;

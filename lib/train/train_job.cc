@@ -159,6 +159,7 @@ class TrainJob {
       RequireSameRun();
       return Resume(summary);
     }
+    run_.device_share_bytes = LeastDeviceShare(context_, run_.compute.device);
     if (settings_.find_batch) {
       ResolveStart();  // on the way the ranks agree on what they found
     } else {
@@ -366,7 +367,8 @@ class TrainJob {
       }));
     }
     AsWriter([&] {
-      TakeUpRun(step, HistoryOf(resume.checkpoint).evaluation_nats(step).has_value(), directory_.get());
+      TakeUpRun(step, /*evaluated=*/!LacksEvaluation(run_, HistoryOf(resume.checkpoint), step),
+                directory_.get());
       if (record_) Remember(record_->model_name);
       return 0;
     });

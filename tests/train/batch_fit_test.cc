@@ -24,15 +24,15 @@ class BatchFitTest : public testing::Test {
     return TrainingMemory(test::Families(), request_, EqualSamples(samples, plan_.sequence_tokens))
         .of_model();
   }
-  TrainSettings Fit(const TrainSettings& asked, int64_t memory_bytes, World* world = Solo()) const {
+  TrainSettings Fit(const TrainSettings& asked, int64_t memory_bytes) const {
     ChoiceLog log(/*quiet=*/true);
-    return FitBatch(asked, test::Families(), request_, plan_, memory_bytes, world, &log);
+    return FitBatch(asked, test::Families(), request_, plan_, memory_bytes, &log);
   }
   /// \param memory_bytes of each rank
   std::vector<TrainSettings> FitRanks(const std::vector<int64_t>& memory_bytes) {
     plan_.ranks = request_.ranks = static_cast<int64_t>(memory_bytes.size());
     return test::OnRanks(plan_.ranks, [&](World* world) {
-      return Fit({}, memory_bytes[static_cast<size_t>(world->rank())], world);
+      return Fit({}, LeastOfRanks(world, memory_bytes[static_cast<size_t>(world->rank())]));
     });
   }
 

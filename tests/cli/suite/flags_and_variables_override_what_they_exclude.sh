@@ -23,7 +23,7 @@ pretokenize --eos --print-config > printed.yaml
 pretokenize -q --config printed.yaml text | cmp - with
 pretokenize -q --config printed.yaml --no-eos text > out
 pretokenize -q --no-eos text | cmp - out
-for off in 'pretokenize --config f.yaml --eos=false' 'env TRAINWRIGHT_NO_EOS=true pretokenize --eos=false'; do
+for off in 'pretokenize --config f.yaml --eos=false' 'pretokenize --config f.yaml --eos=no' 'env TRAINWRIGHT_NO_EOS=true pretokenize --eos=false'; do
   echo 'no-eos: true' > f.yaml
   $off -q text | cmp - out
 done

@@ -1,5 +1,6 @@
 # A process that is stopped leaves an evaluation that is due to the next: the run then has the same best checkpoint, the same
-# checkpoints, one record of each evaluation, and losses in metadata.json and complete.json as one that was never stopped.
+# checkpoints, one record of each evaluation, and losses in metadata.json, that of copies too, and complete.json as one that was
+# never stopped.
 seq 400 | sed 's/$/ bottles of beer on the wall/' > text
 tail -90 text > held
 pretokenize -q text | pack -q --chunk 256 -o shards/
@@ -8,7 +9,7 @@ begin() { # begin RUN ARGUMENT...
   local run=$1
   shift
   train -q --model neox-tiny --data shards --eval-data held-out --seq 64 --batch 2 --optimizer lion --lr 0.01 --schedule linear \
-    --threads 1 --out "$run" "$@"
+    --threads 1 --out "$run" --copy-to "$run-copies" "$@"
 }
 # stopped RUN ARGUMENT...: stopped after each step, whatever is due there.
 stopped() {
@@ -21,6 +22,9 @@ outcome() { # outcome RUN: all that evaluations decide
 import json, os, sys
 run = sys.argv[1]
 evaluations = [(r["step"], r["loss_nats"]) for r in map(json.loads, open(f"{run}/metrics.jsonl")) if r["type"] == "eval"]
+for name in os.listdir(f"{run}/checkpoints"):
+    of_copy = open(f"{run}-copies/{name}/metadata.json").read()
+    assert of_copy == open(f"{run}/checkpoints/{name}/metadata.json").read(), f"{run}: the copy of {name} lacks something"
 saved = {name: json.load(open(f"{run}/checkpoints/{name}/metadata.json"))["validation_metrics"]
          for name in sorted(os.listdir(f"{run}/checkpoints"))}
 best = os.readlink(f"{run}/best") if os.path.islink(f"{run}/best") else None
