@@ -247,8 +247,10 @@ void DefineCopyOptions(CLI::App& app, TrainSettings* settings) {
                  "time (90s, 10m, 1.5h) after which --copy-command is stopped and has failed")
       ->type_name("TIME")
       ->group(group);
-  app.add_option("--copy-queue", settings->copy_queue,
-                 "checkpoints that may wait for their copies; beyond that, the oldest waits until the end")
+  app.add_option(
+         "--copy-queue", settings->copy_queue,
+         "checkpoints that may wait for their copies; beyond that, the oldest is copied at the end, if "
+         "--keep has left it")
       ->group(group);
   app.add_flag("--delete-after-copy", settings->delete_after_copy,
                "delete a checkpoint once its copy is verified (of a command: has ended with 0), but for the "

@@ -347,7 +347,9 @@ int ExitStatusOf(const std::vector<BenchRow>& rows, const std::optional<double>&
       continue;
     }
     const double sign = HigherIsBetter(decisive.metric) ? -1 : 1;
-    const double limit = std::log1p(*max_regression);
+    // As it is printed: X % more of what should be small, X % less of what should be large.
+    const double limit = HigherIsBetter(decisive.metric) ? -std::log1p(-std::min(*max_regression, 1.0))
+                                                         : std::log1p(*max_regression);
     const double worst = std::max(sign * decisive.log_ratio.interval.low,
                                   sign * decisive.log_ratio.interval.high),
                  best = std::min(sign * decisive.log_ratio.interval.low,

@@ -21,17 +21,6 @@
 namespace trainwright {
 namespace {
 
-/// What the step scores with: sizes that the vectors have.
-void CheckSizes(const ContrastiveOptions& options, int64_t width) {
-  for (const ContrastiveOptions::Size& size : options.sizes) {
-    if (size.columns <= width) continue;
-    throw Error(ErrorCode::kUsage, "--matryoshka",
-                "asks for " + std::to_string(size.columns) + " elements of vectors that have " +
-                    std::to_string(width),
-                "", "give sizes up to that, or a larger --projection");
-  }
-}
-
 /// Says once what a user may not expect of data in which texts come again.
 void TellRepeatedPassages(const ContrastiveGroups& groups) {
   const int64_t repeated = CountRepeatedPassages(groups);
@@ -79,7 +68,6 @@ GritStep::GritStep(const GritOptions& options, const StepPass& pass, World* worl
   }
   samples_of_step_ = pass_.batches->denominators[0];
   const int64_t width = options_.projection > 0 ? options_.projection : body().config().hidden_size;
-  CheckSizes(options_.contrastive, width);
   const at::TensorOptions floats = body().parameters().values().options().dtype(at::kFloat);
   const auto allocate = [&](int64_t texts, Side* side) {
     side->vectors_td = at::empty({texts, width}, floats);

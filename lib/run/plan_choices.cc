@@ -154,7 +154,8 @@ void RequireOwnOptions(const TrainSettings& settings, const PlanChoices& choices
 void RequireSuitableModel(const PlanChoices& choices, const TrainPlan& plan, const ModelConfig& model) {
   const ObjectiveDescription& objective = choices.Objective(plan.objective);
   if (!objective.problem_of_model) return;
-  const std::string problem = objective.problem_of_model(plan.objective_own, FamilyOf(model));
+  const std::string problem =
+      objective.problem_of_model(plan.objective_own, FamilyOf(model), model.hidden_size);
   if (!problem.empty()) throw Error(ErrorCode::kUsage, "--objective " + objective.name, problem);
 }
 

@@ -206,14 +206,6 @@ OwnOptions OwnOfModel(const FamilyDescription& family) {
   return {{"attn", "cccc"}};
 }
 
-std::string ProblemOfModel(const OwnOptions& own, const FamilyDescription& family) {
-  const std::string& attention = own.at("attn").text();
-  if (std::string problem = ProblemOfAttention(family, attention); !problem.empty()) return problem;
-  const bool pools_first = !Is(own, "mode", "generative") && Is(own, "pooling", "cls");
-  const std::string problem = pools_first ? ProblemOfFirstToken(family, attention) : "";
-  return problem.empty() ? "" : "--pooling cls " + problem;
-}
-
 OwnOptions OwnOfStep(const OwnOptions& own, const StepSizes& step) {
   const int64_t gen_batch = WholeOf(own, "gen_batch");
   if (gen_batch == 0) return {{"companion_every", 1}};
@@ -249,6 +241,27 @@ std::optional<std::vector<double>> NumbersOf(const std::string& list) {
   const auto is_positive = [](double number) { return std::isfinite(number) && number > 0; };
   if (numbers && !std::all_of(numbers->begin(), numbers->end(), is_positive)) return std::nullopt;
   return numbers;
+}
+
+/// What is wrong with the sizes of vectors of this width.
+std::string ProblemOfSizes(const OwnOptions& own, int64_t width) {
+  for (const double size : NumbersOf(own.at("matryoshka").text()).value_or(std::vector<double>())) {
+    if (size <= static_cast<double>(width)) continue;
+    return "--matryoshka asks for " + std::to_string(static_cast<int64_t>(size)) +
+           " elements of vectors that have " + std::to_string(width) +
+           ": give sizes up to that, or a larger --projection";
+  }
+  return "";
+}
+
+std::string ProblemOfModel(const OwnOptions& own, const FamilyDescription& family, int64_t hidden_size) {
+  const std::string& attention = own.at("attn").text();
+  if (std::string problem = ProblemOfAttention(family, attention); !problem.empty()) return problem;
+  if (Is(own, "mode", "generative")) return "";
+  const std::string problem = Is(own, "pooling", "cls") ? ProblemOfFirstToken(family, attention) : "";
+  if (!problem.empty()) return "--pooling cls " + problem;
+  const int64_t projection = WholeOf(own, "projection");
+  return ProblemOfSizes(own, projection > 0 ? projection : hidden_size);
 }
 
 std::string ProblemOfLists(const OwnOptions& own) {

@@ -64,8 +64,8 @@ struct ObjectiveDescription {
   std::function<OwnOptions(const std::set<RecordKind>&)> own_of_data = {};
   /// What of them the model decides where nobody says it; empty: nothing.
   std::function<OwnOptions(const FamilyDescription&)> own_of_model = {};
-  /// What is wrong with them for models of a family; empty: nothing.
-  std::function<std::string(const OwnOptions&, const FamilyDescription&)> problem_of_model = {};
+  /// What is wrong with them for models of a family and of this hidden size; empty: nothing.
+  std::function<std::string(const OwnOptions&, const FamilyDescription&, int64_t)> problem_of_model = {};
   /// What of them follows from the others and the step that a run begins with; empty: nothing.
   std::function<OwnOptions(const OwnOptions&, const StepSizes&)> own_of_step = {};
   /// How long samples are follows from these, and not from --seq; empty: from that.

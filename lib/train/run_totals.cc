@@ -1,11 +1,14 @@
 #include "lib/train/run_totals.h"
 
 #include <algorithm>
+#include <cmath>
 
 namespace trainwright {
 namespace {
 
+/// A loss that is no number, of a step that the loss scaler skips, is none of them.
 void Take(double value, RunTotals::Losses* losses) {
+  if (!std::isfinite(value)) return;
   if (!losses->first) losses->first = value;
   losses->last = value;
   losses->best = std::min(value, losses->best.value_or(value));

@@ -125,6 +125,17 @@ TEST(ComparisonTest, ExitStatusIsThatOfTheWorstRow) {
   EXPECT_EQ(ExitStatusOf({undecided}, 0.9), 0);
 }
 
+TEST(ComparisonTest, ARegressionIsAsLargeAsThePrintedPercentOfARateToo) {
+  // 5 % fewer tokens a second take 5.26 % more time.
+  const Measurement made = Made(1, 12, -std::log(0.95), 1e-5);
+  const BenchRow rate = RowOf(CompareMade(made, "tokens_per_s")), time = RowOf(CompareMade(made));
+  EXPECT_EQ(ExitStatusOf({rate}, 0.049), 1);
+  EXPECT_EQ(ExitStatusOf({rate}, 0.051), 0);
+  EXPECT_EQ(ExitStatusOf({rate}, 1.5), 0);
+  EXPECT_EQ(ExitStatusOf({time}, 0.051), 1);
+  EXPECT_EQ(ExitStatusOf({time}, 0.054), 0);
+}
+
 TEST(ComparisonTest, NoRegressionCountsThatIsSmallerThanTheControlsNoise) {
   Comparison comparison = CompareMade(Made(1, 12, 0.1, 0.01));
   EXPECT_EQ(ExitStatusOf({RowOf(comparison)}, 0.02), 1);

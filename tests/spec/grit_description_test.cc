@@ -155,7 +155,7 @@ TEST(GritDescription, AQueryNeedsANegative) {
 
 TEST(GritDescription, AFirstTokenThatSeesNothingElseIsNotPooled) {
   const auto problem = [](const OwnOptions& said, const FamilyDescription& family) {
-    return GritDescription().problem_of_model(Options(said), family);
+    return GritDescription().problem_of_model(Options(said), family, /*hidden_size=*/64);
   };
   for (const FamilyDescription* family : {&LlamaFamily(), &TenFamily()}) {
     for (const char* attention : {"cccc", "cc"}) {
@@ -168,6 +168,17 @@ TEST(GritDescription, AFirstTokenThatSeesNothingElseIsNotPooled) {
   for (const char* attention : {"bbcc", "bb"}) {
     EXPECT_EQ(problem({{"pooling", "cls"}, {"attn", attention}}, LlamaFamily()), "");
   }
+}
+
+TEST(GritDescription, SizesOfMatryoshkaAreNoLargerThanTheVectors) {
+  const auto problem = [](const OwnOptions& said) {
+    return GritDescription().problem_of_model(Options(said), LlamaFamily(), /*hidden_size=*/64);
+  };
+  EXPECT_EQ(problem({{"matryoshka", "8,64"}}), "");
+  EXPECT_NE(problem({{"matryoshka", "8,65"}}).find("65 elements of vectors that have 64"), std::string::npos);
+  EXPECT_EQ(problem({{"matryoshka", "8,65"}, {"projection", 128}}), "");
+  EXPECT_NE(problem({{"matryoshka", "8,64"}, {"projection", 16}}).find("that have 16"), std::string::npos);
+  EXPECT_EQ(problem({{"matryoshka", "8,65"}, {"mode", "generative"}}), "");
 }
 
 TEST(GritDescription, WhatDependsOnRanksIsRefusedUnderExactLeaves) {

@@ -27,5 +27,8 @@ cat > tiny.json << 'END'
 END
 fails 2 '--pooling cls takes the first token' train -q --objective grit --model tiny.json --data pairs --batch 2 --accum 1 \
   --steps 1 --threads 1 --pooling cls --attn cccc --out alone
+fails 2 '64 elements of vectors that have 32' train -q --objective grit --model tiny.json --data pairs --eval-data pairs --steps 1 \
+  --threads 1 --matryoshka 8,64 --out wide
+test ! -e wide
 fails 3 'nothing to learn from' train -q --objective grit --model tiny.json --data pairs --batch 1 --accum 1 --steps 1 \
   --threads 1 --out alone
