@@ -1,5 +1,6 @@
 #include "lib/loading/chunk_order.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "lib/base/error.h"
@@ -53,9 +54,9 @@ ChunkDraw ChunkOrder::At(uint64_t epoch, uint64_t slot) const {
   TRAINWRIGHT_CHECK(slot < slots_);
   // Each set in turn takes its share of what the sets before it left, so all counts have a closed form.
   uint64_t rank = epoch * slots_ + slot, weight_left = total_weight_;
-  ChunkDraw draw;
-  for (; draw.set + 1 < sets_.size(); ++draw.set) {
-    const uint64_t weight = sets_[draw.set].weight;
+  uint32_t number = 0;
+  for (; number + 1 < sets_.size(); ++number) {
+    const uint64_t weight = sets_[number].weight;
     const uint64_t before = MultiplyDivide(rank, weight, weight_left);
     if (MultiplyDivide(rank + 1, weight, weight_left) > before) {
       rank = before;
@@ -64,20 +65,39 @@ ChunkDraw ChunkOrder::At(uint64_t epoch, uint64_t slot) const {
     rank -= before;
     weight_left -= weight;
   }
-  const OrderedSet& set = sets_[draw.set];
-  draw.pass = rank / set.chunks;
-  draw.place = rank % set.chunks;
-  draw.chunk = set.first_chunk + (options_.shuffle
-                                      ? ShuffledChunk(set.chunks, options_.block_chunks,
-                                                      KeyOf("chunk order", draw.set, draw.pass), draw.place)
-                                      : draw.place);
-  return draw;
+  const uint64_t chunks = sets_[number].chunks;
+  return InPass(number, rank / chunks, rank % chunks);
+}
+
+ChunkDraw ChunkOrder::InPass(uint32_t set, uint64_t pass, uint64_t place) const {
+  const OrderedSet& drawn = sets_.at(set);
+  const uint64_t chunk = options_.shuffle ? ShuffledChunk(drawn.chunks, options_.block_chunks,
+                                                          KeyOf("chunk order", set, pass), place)
+                                          : place;
+  return {.set = set, .pass = pass, .place = place, .chunk = drawn.first_chunk + chunk};
 }
 
 uint64_t ChunkOrder::Substitute(const ChunkDraw& draw, uint64_t attempt) const {
   const OrderedSet& set = sets_[draw.set];
   const KeyedPermutation order(set.chunks, KeyOf("substitutes", draw.set, draw.pass));
   return set.first_chunk + order((draw.place + attempt) % set.chunks);
+}
+
+std::vector<uint64_t> ChunkOrder::SubstitutesOf(uint32_t set, uint64_t pass,
+                                                const std::vector<bool>& readable) const {
+  const uint64_t first_chunk = sets_.at(set).first_chunk, chunks = sets_[set].chunks;
+  TRAINWRIGHT_CHECK(readable.size() == chunks &&
+                    std::find(readable.begin(), readable.end(), true) != readable.end());
+  std::vector<uint64_t> substitutes;
+  if (std::find(readable.begin(), readable.end(), false) == readable.end()) return substitutes;
+  for (uint64_t place = 0; place < chunks; ++place) {
+    const ChunkDraw draw = InPass(set, pass, place);
+    if (readable[draw.chunk - first_chunk]) continue;
+    uint64_t attempt = 0;
+    while (!readable[Substitute(draw, attempt) - first_chunk]) ++attempt;
+    substitutes.push_back(Substitute(draw, attempt));
+  }
+  return substitutes;
 }
 
 std::vector<uint64_t> ChunkOrder::CountsOf(uint64_t slots) const {

@@ -57,10 +57,15 @@ class ChunkOrder {
   /// The chunk that takes the place of one that cannot be read, at the given attempt: attempts 0, 1, ... up
   /// to the chunks of its set visit each of them once.
   uint64_t Substitute(const ChunkDraw& draw, uint64_t attempt) const;
+  /// The substitutes of a pass: for each of its places whose chunk cannot be read the first that can.
+  /// \param set < sets().size()
+  /// \param readable by the number of the chunk in its set; at least one is
+  std::vector<uint64_t> SubstitutesOf(uint32_t set, uint64_t pass, const std::vector<bool>& readable) const;
   /// How many of the first `slots` slots of the whole stream each set has.
   std::vector<uint64_t> CountsOf(uint64_t slots) const;
 
  private:
+  ChunkDraw InPass(uint32_t set, uint64_t pass, uint64_t place) const;
   uint64_t KeyOf(const char* stream, uint64_t set, uint64_t pass) const;
 
   std::vector<OrderedSet> sets_;

@@ -19,11 +19,13 @@ SampleIndex::CountedSet SampleIndex::CountSet(const ShardSet& set, const SampleC
   counted.first_chunk = part.first_chunk;
   counted.number = part.number;
   counted.of_chunk.resize(part.chunks);
+  counted.readable.resize(part.chunks);
   SampleWindow some;  // ids of 32 bits, whatever the vocabulary
   VisitChunks(set, {part.first_chunk, part.chunks}, skip_bad, [&](uint64_t number, const Chunk& chunk) {
     some = {};
     cutter.Cut(chunk, &some);
     *cuts += some.cuts;
+    counted.readable.at(number - part.first_chunk) = true;
     counted.of_chunk.at(number - part.first_chunk) = static_cast<uint32_t>(some.samples.size());
     for (const SampleWindow::Entry& sample : some.samples) {
       counted.tokens += sample.tokens;
@@ -70,6 +72,11 @@ size_t SampleIndex::SetOf(uint64_t chunk) const {
   });
   TRAINWRIGHT_CHECK(found != sets_.end());
   return static_cast<size_t>(found - sets_.begin());
+}
+
+uint32_t SampleIndex::samples_in(uint64_t chunk) const {
+  const CountedSet& counted = sets_[SetOf(chunk)];
+  return counted.of_chunk[chunk - counted.first_chunk];
 }
 
 uint64_t SampleIndex::FirstOf(uint64_t chunk) const {

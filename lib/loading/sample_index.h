@@ -34,6 +34,10 @@ class SampleIndex {
   uint64_t labels_of(size_t set) const { return sets_.at(set).labels; }
   /// OrderedSet::number of a set.
   uint32_t number_of(size_t set) const { return sets_.at(set).number; }
+  /// Whether each chunk of a set could be read.
+  const std::vector<bool>& readable_of(size_t set) const { return sets_.at(set).readable; }
+  /// How many samples a chunk of one of the sets gives.
+  uint32_t samples_in(uint64_t chunk) const;
   /// What did not fit, of all sets.
   const CutCounts& cuts() const { return cuts_; }
 
@@ -54,7 +58,8 @@ class SampleIndex {
   struct CountedSet {
     uint64_t first_chunk = 0;
     uint32_t number = 0;
-    std::vector<uint32_t> of_chunk;      // samples of each
+    std::vector<uint32_t> of_chunk;  // samples of each
+    std::vector<bool> readable;
     std::vector<uint64_t> block_begins;  // samples before each 64 chunks
     uint64_t samples = 0, tokens = 0, labels = 0;
   };

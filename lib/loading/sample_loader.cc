@@ -12,27 +12,14 @@
 #include "lib/base/elapsed.h"
 #include "lib/base/error.h"
 #include "lib/base/log.h"
+#include "lib/base/signals.h"
 #include "lib/formats/chunk_range.h"
+#include "lib/loading/set_names.h"
 #include "lib/loading/window_builder.h"
 #include "lib/loading/window_prefetcher.h"
 
 namespace trainwright {
 namespace {
-
-/// What the sets that a loader reads are called in messages.
-/// \param sets of its order; empty: all of `set`
-std::string NamesOfSets(const ShardSet& set, std::span<const OrderedSet> sets) {
-  const std::vector<ShardSetPart> parts = set.parts();
-  std::string names;
-  for (const ShardSetPart& part : parts) {
-    const auto holds = [&part](const OrderedSet& one) {
-      return one.first_chunk <= part.first_chunk && part.first_chunk < one.first_chunk + one.chunks;
-    };
-    const bool is_read = sets.empty() || std::any_of(sets.begin(), sets.end(), holds);
-    if (is_read && !part.name.empty()) names += (names.empty() ? "" : ", ") + part.name;
-  }
-  return names.empty() ? "shards" : names;
-}
 
 Error NothingToLearn(const ShardSet& set, const SampleCutter& cutter, std::span<const OrderedSet> sets) {
   return {ErrorCode::kBadInput, NamesOfSets(set, sets), cutter.NothingToLearn(), "",
@@ -64,22 +51,22 @@ Error TooFewForAStep(size_t samples, int64_t step_samples, bool numbered) {
           "lower --batch or --accum, or leave out --drop-last"};
 }
 
-/// Of an epoch whose samples are known; their tokens and labels as they are on average.
-EpochCounts ScaledCounts(const SampleDraws& draws) {
-  const DrawRules& rules = draws.rules();
-  EpochCounts counts;
-  counts.samples = rules.run_epoch_samples;
-  if (counts.samples == 0) counts.samples = draws.own_samples() + draws.extra_samples();
-  const auto scaled = [&](double of_samples, uint64_t samples) {
-    const double mean = of_samples / static_cast<double>(std::max<uint64_t>(1, samples));
-    return static_cast<uint64_t>(std::llround(mean * static_cast<double>(counts.samples)));
-  };
-  uint64_t labels = 0;
-  for (size_t set = 0; set < rules.index->sets(); ++set) labels += rules.index->labels_of(set);
-  counts.tokens = rules.run_epoch_tokens;
-  if (counts.tokens == 0) counts.tokens = scaled(draws.kept_tokens(), draws.own_samples());
-  counts.labels = scaled(static_cast<double>(labels), rules.index->samples());
-  return counts;
+/// \param sets that are read
+Error NothingToRead(const ShardSet& set, std::span<const OrderedSet> sets) {
+  return {ErrorCode::kBadInput, NamesOfSets(set, sets), "hold no sample in the chunks that can be read", "",
+          "restore the chunks that --skip-bad-chunks leaves out"};
+}
+
+uint64_t StoredTokens(const Chunk& chunk) {
+  uint64_t tokens = 0;
+  for (const Segment& segment : chunk.segments) {
+    if (!(segment.flags & kSegmentPadding)) tokens += segment.tokens;
+  }
+  return tokens;
+}
+
+uint64_t UnreadableOf(const std::vector<bool>& readable) {
+  return static_cast<uint64_t>(std::count(readable.begin(), readable.end(), false));
 }
 
 }  // namespace
@@ -123,9 +110,7 @@ Sample SampleLoader::Next() {
     }
     if (sample) return std::move(*sample);
   }
-  throw Error(ErrorCode::kBadInput, NamesOfSets(*set_, order().sets()),
-              "hold no sample in the chunks that can be read", "",
-              "restore the chunks that --skip-bad-chunks leaves out");
+  throw NothingToRead(*set_, order().sets());
 }
 
 void SampleLoader::LoadWindow() {
@@ -214,30 +199,89 @@ double SampleLoader::epochs() const {
 }
 
 EpochCounts SampleLoader::CountEpoch() const {
-  if (rules() != nullptr) return ScaledCounts(*rules());
+  if (rules() != nullptr) return CountByRules();
   const std::vector<OrderedSet>& sets = order().sets();
   // An epoch has as many slots of each set as the first one, on average.
   const std::vector<uint64_t> slots = order().CountsOf(order().slots());
   EpochCounts counts;
-  for (size_t set = 0; set < sets.size(); ++set) {
-    EpochCounts pass;
-    CutChunks(sets[set], [&](const std::vector<SampleWindow::Entry>& samples) {
-      pass.samples += samples.size();
-      for (const SampleWindow::Entry& sample : samples) {
-        pass.tokens += sample.tokens;
-        pass.labels += sample.labels;
-        counts.longest_tokens = std::max<uint64_t>(counts.longest_tokens, sample.tokens);
-      }
-      return true;
-    });
+  for (uint32_t set = 0; set < sets.size(); ++set) {
+    const EpochCounts pass = CountPass(set);
     const auto share = [&](uint64_t of_pass) {
       return static_cast<uint64_t>(static_cast<unsigned __int128>(of_pass) * slots[set] / sets[set].chunks);
     };
     counts.samples += share(pass.samples);
     counts.tokens += share(pass.tokens);
     counts.labels += share(pass.labels);
+    counts.stored_tokens += share(pass.stored_tokens);
+    counts.longest_tokens = std::max(counts.longest_tokens, pass.longest_tokens);
+    counts.unreadable_chunks += pass.unreadable_chunks;
   }
+  if (counts.samples == 0 && counts.unreadable_chunks > 0) throw NothingToRead(*set_, sets);
   return counts;
+}
+
+EpochCounts SampleLoader::CountPass(uint32_t set) const {
+  const OrderedSet& part = order().sets()[set];
+  EpochCounts pass;
+  const auto add = [&](const Chunk& chunk) {
+    SampleWindow some = EmptyWindow(*set_);
+    cutter_->Cut(chunk, &some);
+    pass.samples += some.samples.size();
+    pass.stored_tokens += StoredTokens(chunk);
+    for (const SampleWindow::Entry& sample : some.samples) {
+      pass.tokens += sample.tokens;
+      pass.labels += sample.labels;
+      pass.longest_tokens = std::max<uint64_t>(pass.longest_tokens, sample.tokens);
+    }
+  };
+  std::vector<bool> readable(part.chunks);
+  VisitChunks(*set_, {part.first_chunk, part.chunks}, options_.skip_bad_chunks > 0,
+              [&](uint64_t number, const Chunk& chunk) {
+                readable.at(number - part.first_chunk) = true;
+                add(chunk);
+                return true;
+              });
+  RequireReadable(set, readable);
+  pass.unreadable_chunks = UnreadableOf(readable);
+  // They are few: reading them once more takes no memory for what each chunk of the set gives.
+  for (const uint64_t substitute : order().SubstitutesOf(set, /*pass=*/0, readable)) {
+    ThrowIfStopped();
+    uint64_t first_chunk = 0;
+    const std::vector<Chunk> frame = set_->ReadFrameOf(substitute, &first_chunk);
+    add(frame.at(substitute - first_chunk));
+  }
+  return pass;
+}
+
+EpochCounts SampleLoader::CountByRules() const {
+  const SampleDraws& draws = *rules();
+  const DrawRules& asked = draws.rules();
+  const SampleIndex& index = *asked.index;
+  EpochCounts counts;
+  counts.samples = draws.own_samples() + draws.extra_samples();
+  uint64_t labels = 0;
+  for (uint32_t set = 0; set < index.sets(); ++set) {
+    labels += index.labels_of(set);
+    RequireReadable(set, index.readable_of(set));
+    counts.unreadable_chunks += UnreadableOf(index.readable_of(set));
+    for (const uint64_t chunk : order().SubstitutesOf(set, /*pass=*/0, index.readable_of(set))) {
+      for (uint32_t i = 0; i < index.samples_in(chunk); ++i) counts.samples += draws.Keeps(chunk, i) ? 1 : 0;
+    }
+  }
+  if (asked.run_epoch_samples > 0) counts.samples = asked.run_epoch_samples;
+  const auto scaled = [&](double of_samples, uint64_t samples) {
+    const double mean = of_samples / static_cast<double>(std::max<uint64_t>(1, samples));
+    return static_cast<uint64_t>(std::llround(mean * static_cast<double>(counts.samples)));
+  };
+  counts.tokens = asked.run_epoch_tokens;
+  if (counts.tokens == 0) counts.tokens = scaled(draws.kept_tokens(), draws.own_samples());
+  counts.labels = scaled(static_cast<double>(labels), index.samples());
+  return counts;
+}
+
+void SampleLoader::RequireReadable(uint32_t set, const std::vector<bool>& readable) const {
+  if (UnreadableOf(readable) < readable.size()) return;
+  throw NothingToRead(*set_, std::span(&order().sets()[set], 1));
 }
 
 bool SampleLoader::HasLabel() const {

@@ -30,7 +30,9 @@ class WindowPrefetcher;
 /// What one epoch of a loader holds.
 struct EpochCounts {
   uint64_t samples = 0, tokens = 0, labels = 0;
-  uint64_t longest_tokens = 0;  ///< of its samples; 0: not known
+  uint64_t longest_tokens = 0;     ///< of its samples; 0: not known
+  uint64_t unreadable_chunks = 0;  ///< whose places others take; all numbers here include what those bring
+  uint64_t stored_tokens = 0;      ///< of the chunks that it reads, in samples or not; 0: not known
 };
 
 class SampleLoader {
@@ -59,9 +61,11 @@ class SampleLoader {
   /// How far the cursor is, in epochs; whole numbers are exact, between them windows and samples count
   /// evenly.
   double epochs() const;
-  /// Counts an epoch by decoding all that the order reads once; one that its rules describe is known. Of
+  /// Counts an epoch by decoding all that the order reads once; one that its rules describe is known. Chunks
+  /// that cannot be read and may be skipped count as the substitutes of the first pass. Of
   /// streams that give a run's steps together (DrawRules::run_epoch_samples) it is the run's.
-  /// \throws Error{kInterrupted, kTerminated} after a stop signal
+  /// \throws Error{kInterrupted, kTerminated} after a stop signal; Error{kBadInput} when chunks cannot be
+  ///     read and may not be skipped, or those that can be hold no sample
   EpochCounts CountEpoch() const;
   /// Whether its samples have numbers: Sample::ordinal.
   bool numbered() const { return order_.numbered(); }
@@ -71,6 +75,8 @@ class SampleLoader {
   /// The chunks that others took the places of so far, for the checkpoint: in a resumed run they stay out
   /// even if they can be read again.
   std::vector<uint64_t> bad_chunks() const;
+  /// What was logged of chunks that others took the places of, since this was asked last.
+  std::vector<std::string> TakeWarnings() { return skipped_.TakeWarnings(); }
   /// Before the first sample is read.
   /// \throws Error{kUsage} when there are more than may be
   void set_bad_chunks(const std::vector<uint64_t>& chunks);
@@ -92,6 +98,12 @@ class SampleLoader {
   void TellCuts();
   WindowId WindowOfCursor() const { return {cursor_.epoch, cursor_.window}; }
   bool HasLabel() const;
+  /// The first pass over a set of the order.
+  EpochCounts CountPass(uint32_t set) const;
+  /// Of an epoch whose samples are known; their tokens and labels as they are on average.
+  EpochCounts CountByRules() const;
+  /// \throws Error{kBadInput} naming the set of the order when none of its chunks can be read
+  void RequireReadable(uint32_t set, const std::vector<bool>& readable) const;
   /// Calls use(samples) with what each chunk of a set is cut into, until it says that it wants no more. What
   /// cannot be read counts as empty where it may be skipped.
   template <typename Use>

@@ -16,9 +16,10 @@ void SkippedChunks::TakeOver(const std::vector<BadChunk>& found) {
                       " that cannot be read; --skip-bad-chunks allows " + std::to_string(most_));
     }
     chunks_.insert(bad.chunk);
-    LogWarning(std::string(bad.error.what()) + ": another chunk takes the place of chunk " +
-               std::to_string(bad.chunk) + " (" + std::to_string(chunks_.size()) + " of at most " +
-               std::to_string(most_) + ")");
+    warnings_.push_back(std::string(bad.error.what()) + ": another chunk takes the place of chunk " +
+                        std::to_string(bad.chunk) + " (" + std::to_string(chunks_.size()) + " of at most " +
+                        std::to_string(most_) + ")");
+    LogWarning(warnings_.back());
   }
 }
 

@@ -3,6 +3,8 @@
 
 #include <cstdint>
 #include <set>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "lib/base/error.h"
@@ -29,10 +31,13 @@ class SkippedChunks {
   /// Whether it holds one of these.
   bool HoldsAny(const std::vector<uint64_t>& chunks) const;
   const std::set<uint64_t>& chunks() const { return chunks_; }
+  /// The warnings since this was called last.
+  std::vector<std::string> TakeWarnings() { return std::exchange(warnings_, {}); }
 
  private:
   uint64_t most_;
   std::set<uint64_t> chunks_;
+  std::vector<std::string> warnings_;  // that TakeWarnings() did not return yet
 };
 
 }  // namespace trainwright

@@ -3,8 +3,11 @@
 #include <algorithm>
 #include <numeric>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
+
+#include "lib/loading/set_names.h"
 
 namespace trainwright {
 namespace {
@@ -80,7 +83,8 @@ class WindowBuilder::Work {
     // With more bad chunks than may be the window fails anyway.
     for (uint64_t attempt = 0; built_.bad.size() <= builder_.most_bad_; ++attempt) {
       if (attempt == order.sets()[draw.set].chunks) {
-        throw Error(ErrorCode::kBadInput, "shards", "hold no chunk that can be read in place of a bad one");
+        throw Error(ErrorCode::kBadInput, NamesOfSets(*builder_.set_, std::span(&order.sets()[draw.set], 1)),
+                    "hold no chunk that can be read in place of a bad one");
       }
       const std::vector<uint64_t> substitute = {order.Substitute(draw, attempt)};
       if (bad_.contains(substitute[0])) continue;

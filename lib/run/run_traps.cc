@@ -21,6 +21,23 @@ void AddLongSamples(const RunSetup& setup, std::vector<std::string>* traps) {
                    stated + "; say more in a --model config.json");
 }
 
+/// Of chunks that are not read, and of those that are.
+void AddUntrainedTokens(const RunSetup& setup, std::vector<std::string>* traps) {
+  if (setup.unreadable_chunks > 0) {
+    traps->push_back(std::to_string(setup.unreadable_chunks) + " of the data's " +
+                     FormatNumberOf(setup.data_chunks, "chunk") +
+                     " cannot be read: others take their places (--skip-bad-chunks)");
+  }
+  if (setup.epoch_tokens > 0 && setup.data_tokens > setup.epoch_tokens) {
+    const double lost = 1 - static_cast<double>(setup.epoch_tokens) / static_cast<double>(setup.data_tokens);
+    if (lost >= kLostShare) {
+      traps->push_back(FormatFixed(100 * lost, 1) +
+                       " % of the data's tokens are in no sample: pieces of at most --seq " +
+                       std::to_string(setup.sequence_tokens) + " tokens that hold no label are left out");
+    }
+  }
+}
+
 std::string Steps(int64_t count) {
   return std::to_string(count) + (count == 1 ? " step" : " steps");
 }
@@ -75,14 +92,7 @@ std::vector<std::string> FindTraps(const RunSetup& setup) {
           (wanted % at_once == 0 ? "; --accum " + std::to_string(wanted / at_once) + " keeps it" : ""));
     }
   }
-  if (setup.epoch_tokens > 0 && setup.data_tokens > setup.epoch_tokens) {
-    const double lost = 1 - static_cast<double>(setup.epoch_tokens) / static_cast<double>(setup.data_tokens);
-    if (lost >= kLostShare) {
-      traps.push_back(FormatFixed(100 * lost, 1) +
-                      " % of the data's tokens are in no sample: pieces of at most --seq " +
-                      std::to_string(setup.sequence_tokens) + " tokens that hold no label are left out");
-    }
-  }
+  AddUntrainedTokens(setup, &traps);
   AddLongSamples(setup, &traps);
   if (setup.fp16_on_cpu) {
     traps.push_back(

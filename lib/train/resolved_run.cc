@@ -270,6 +270,7 @@ std::vector<std::string> TrapsOf(const TrainSettings& settings, const ResolvedRu
                     .fp16_on_cpu = plan.precision == Precision::kFp16 && run.compute.device.is_cpu(),
                     .emulates_bf16 = plan.precision == Precision::kBf16 &&
                                      !HasFastProducts(Precision::kBf16, run.compute.device),
+                    .data_chunks = run.data->set().chunks(),
                     .data_tokens = run.data->set().totals().tokens,
                     .sequence_tokens = plan.sequence_tokens,
                     .stated_positions = run.model.config.max_positions,
@@ -281,6 +282,8 @@ std::vector<std::string> TrapsOf(const TrainSettings& settings, const ResolvedRu
   if (run.epoch) {
     setup.epoch_samples = static_cast<int64_t>(run.epoch->samples);
     setup.epoch_tokens = run.epoch->tokens;
+    setup.unreadable_chunks = run.epoch->unreadable_chunks;
+    if (setup.unreadable_chunks > 0) setup.data_tokens = run.epoch->stored_tokens;
     setup.passes = static_cast<double>(plan.schedule.total_steps) *
                    static_cast<double>(plan.samples_per_step()) / static_cast<double>(run.epoch->samples);
   }

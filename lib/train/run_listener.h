@@ -39,6 +39,8 @@ class RunListener {
   virtual void RecordProfile(const StepProfile& /*profile*/, const std::string& /*trace_problem*/) {}
   /// A message to the user.
   virtual void Warn(const std::string& message) = 0;
+  /// A warning that the user has seen.
+  virtual void RecordWarning(const std::string& message) = 0;
   /// The last happening of the process.
   /// \param reason "complete", "time limit", "signal", or an error's text
   virtual void RecordEnd(int exit_status, const std::string& reason) = 0;
@@ -68,6 +70,7 @@ class SilentListener final : public RunListener {
   void RecordCheckpoint(const FinishedSave&) override {}
   void RecordCopy(const CopyResult&) override {}
   void Warn(const std::string&) override {}
+  void RecordWarning(const std::string&) override {}
   void RecordEnd(int, const std::string&) override {}
   void set_plan(const TrainPlan&) override {}
   void set_memory(const MemoryParts&, int64_t) override {}

@@ -397,6 +397,10 @@ void RunRecorder::RecordCopy(const CopyResult& result) {
 
 void RunRecorder::Warn(const std::string& message) {
   LogWarning(message);
+  RecordWarning(message);
+}
+
+void RunRecorder::RecordWarning(const std::string& message) {
   Write("warning", {{"step", totals_.step()}, {"message", message}});
 }
 

@@ -100,6 +100,7 @@ class RunRecorder final : public RunListener {
   void RecordProfile(const StepProfile& profile, const std::string& trace_problem) override;
   /// On the console and in the records.
   void Warn(const std::string& message) override;
+  void RecordWarning(const std::string& message) override;
   void RecordEnd(int exit_status, const std::string& reason) override;
   void set_plan(const TrainPlan& plan) override { facts_.plan = plan; }
   void set_memory(const MemoryParts& memory, int64_t peak_bytes) override {

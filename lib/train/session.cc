@@ -384,6 +384,9 @@ bool Session::StepAndSave(bool time_to_save) {
   const bool saving = saver_ && saver_->busy();
   const StepReport report = InWhatMemoryThereIs([&] { return trainer_->Step(read); });
   if (due(settings_.empty_cache_every)) EmptyDeviceCache(run_->compute.device);
+  for (const auto& [name, loader] : run_->loaders) {
+    for (const std::string& warning : loader->TakeWarnings()) listener_->RecordWarning(warning);
+  }
   listener_->RecordStep(report, run_->epochs(), saving);
   if (saver_ && next == first_step_ + 1) saver_->SavesInBackground();
   if (report.read && report.labels > 0) history_.AddStep(report.step, report.loss_nats, report.lr);

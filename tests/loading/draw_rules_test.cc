@@ -235,6 +235,23 @@ TEST(DrawRules, TakeAnotherSampleForOneThatCannotBeRead) {
   EXPECT_EQ(loader.bad_chunks(), std::vector<uint64_t>{3});
 }
 
+TEST(DrawRules, AnEpochIsCountedWithWhatTakesThePlacesOfBadChunks) {
+  for (uint64_t bad = 0; bad < 4; ++bad) {
+    SCOPED_TRACE("chunk " + std::to_string(bad));
+    test::FaultyShardSet set(test::NumberedDocuments(60), 1);
+    set.corrupt = {bad, set.chunks() - 1};
+    const uint64_t half = set.chunks() / 2, rest = set.chunks() - half;
+    const std::vector<OrderedSet> sets = {{.chunks = half, .weight = half},
+                                          {.first_chunk = half, .chunks = rest, .weight = rest, .number = 1}};
+    const DrawRules rules = {.index = SampleIndex::Count(set, *TwoTokens(), sets, /*skip_bad=*/true),
+                             .most_samples = {0, 9}};
+    testing::internal::CaptureStderr();
+    SampleLoader loader(&set, TwoTokens(), {.seed = 5, .sets = sets, .rules = rules}, {.skip_bad_chunks = 2});
+    EXPECT_EQ(loader.CountEpoch().samples, EpochOf(&loader).size());
+    testing::internal::GetCapturedStderr();
+  }
+}
+
 TEST(DrawRules, MakeAnotherIdentity) {
   const Documents documents(20);
   const std::set<std::string> all = {

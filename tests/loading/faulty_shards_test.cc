@@ -216,6 +216,81 @@ TEST(SampleStream, LogsEachBadChunkOnceAndFailsAtTheOneTooMany) {
   EXPECT_EQ(CodeOf([&] { other.set_bad_chunks({3, 17}); }), ErrorCode::kUsage);
 }
 
+/// Chunk i is 1 + i mod 5 documents of two tokens.
+std::vector<Chunk> UnlikeChunks(uint32_t count) {
+  std::vector<Chunk> chunks(count);
+  for (uint32_t i = 0; i < count; ++i) {
+    chunks[i].segments.assign(1 + i % 5, {.tokens = 2});
+    chunks[i].tokens.assign(2 * chunks[i].segments.size(), i);
+  }
+  return chunks;
+}
+
+TEST(SampleStream, CountsAnEpochWithWhatTakesThePlacesOfBadChunks) {
+  std::mt19937_64 random(test::TestSeed());
+  for (int round = 0; round < 20; ++round) {
+    SCOPED_TRACE("seed " + std::to_string(test::TestSeed()) + ", round " + std::to_string(round));
+    test::FaultyShardSet set(UnlikeChunks(23), 3);
+    set.corrupt = {random() % 23, random() % 23};
+    std::set<uint64_t> bad;
+    for (const uint64_t chunk : set.corrupt) {
+      for (uint64_t i = chunk / 3 * 3; i < std::min<uint64_t>(23, chunk / 3 * 3 + 3); ++i) bad.insert(i);
+    }
+    const SampleStreamOptions options{
+        .sequence_tokens = 2,
+        .seed = random(),
+        .window_chunks = 4,
+        .sets = {{.chunks = 9, .weight = 9}, {.first_chunk = 9, .chunks = 14, .weight = 14, .number = 1}}};
+    testing::internal::CaptureStderr();
+    SampleStream stream(&set, options, {.skip_bad_chunks = 6});
+    EpochCounts delivered;
+    while (stream.cursor().epoch == 0) {
+      PackedBatch batch;
+      stream.Next().AppendTo(&batch);
+      ++delivered.samples;
+      delivered.tokens += static_cast<uint64_t>(batch.num_tokens());
+      delivered.labels += static_cast<uint64_t>(batch.num_labels);
+    }
+    testing::internal::GetCapturedStderr();
+    const EpochCounts counted = stream.CountEpoch();
+    EXPECT_EQ(counted.samples, delivered.samples);
+    EXPECT_EQ(counted.tokens, delivered.tokens);
+    EXPECT_EQ(counted.labels, delivered.labels);
+    EXPECT_EQ(counted.stored_tokens, delivered.tokens);
+    EXPECT_EQ(counted.unreadable_chunks, bad.size());
+  }
+}
+
+TEST(SampleStream, RefusesToCountASetOfWhichNoChunkCanBeRead) {
+  std::vector<NamedShardSet> sets;
+  sets.push_back({"sound", std::make_unique<MemoryShardSet>(TwinChunks(4), 2)});
+  auto faulty = std::make_unique<FaultyTwins>(4, 2);
+  faulty->corrupt = {0, 2};
+  sets.push_back({"damaged", std::move(faulty)});
+  const auto joined = JoinShardSets(std::move(sets));
+  const SampleStream stream(
+      joined.get(),
+      {.sequence_tokens = 2,
+       .sets = {{.chunks = 4, .weight = 4}, {.first_chunk = 4, .chunks = 4, .weight = 4, .number = 1}}},
+      {.workers = 0, .skip_bad_chunks = 10});
+  EXPECT_EQ(CodeOf([&] { stream.CountEpoch(); }), ErrorCode::kBadInput);
+  EXPECT_THAT(MessageOf([&] { stream.CountEpoch(); }), testing::StartsWith("damaged"));
+}
+
+TEST(SampleStream, TellsEachWarningOfABadChunkOnce) {
+  FaultyTwins set(40, 1);
+  set.corrupt = {3, 17};
+  testing::internal::CaptureStderr();
+  SampleStream stream(&set, {.sequence_tokens = 2, .window_chunks = 4}, {.skip_bad_chunks = 2});
+  for (int i = 0; i < 40; ++i) stream.Next();
+  EXPECT_THAT(stream.TakeWarnings(),
+              testing::UnorderedElementsAre(testing::HasSubstr("the place of chunk 3 "),
+                                            testing::HasSubstr("the place of chunk 17 ")));
+  for (int i = 0; i < 80; ++i) stream.Next();
+  EXPECT_THAT(stream.TakeWarnings(), testing::IsEmpty());
+  testing::internal::GetCapturedStderr();
+}
+
 TEST(SampleStream, FailsWhenEveryChunkIsBad) {
   FaultyTwins set(3, 1);
   set.corrupt = {0, 1, 2};

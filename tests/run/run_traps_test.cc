@@ -113,5 +113,12 @@ TEST(RunTraps, TokensOutsideEverySampleFp16OnACpuAndTinyDataAreTold) {
                           HasSubstr("120.0 times (9 samples)")));
 }
 
+TEST(RunTraps, ChunksThatCannotBeReadAreToldAndNotBlamedOnSeq) {
+  RunSetup setup = Sound();
+  setup.data_chunks = 88;
+  setup.unreadable_chunks = 64;
+  EXPECT_THAT(FindTraps(setup), ElementsAre(HasSubstr("64 of the data's 88 chunks cannot be read")));
+}
+
 }  // namespace
 }  // namespace trainwright
