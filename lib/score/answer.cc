@@ -27,7 +27,8 @@ size_t DigitsAt(std::string_view text, size_t at) {
 }
 
 double RoundToThousandths(double value) {
-  return std::round(value * 1000) / 1000;
+  constexpr double kAllWhole = 1LL << 53;  // from here on; a thousand times as much may be beyond the range
+  return std::abs(value) < kAllWhole ? std::round(value * 1000) / 1000 : value;
 }
 
 }  // namespace

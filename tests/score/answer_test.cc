@@ -55,6 +55,7 @@ TEST(AnswerTest, ValidityIsWithinFivePercentOfTheRoundedGoldAnswer) {
   EXPECT_FALSE(IsValidAnswer(105, 100)) << "the bound itself is outside";
   EXPECT_TRUE(IsValidAnswer(95.1, 100));
   EXPECT_FALSE(IsValidAnswer(-100, 100));
+  EXPECT_TRUE(IsValidAnswer(1e308, 1e308)) << "a thousand times as much is beyond the range";
   EXPECT_TRUE(IsValidAnswer(0.0004, 0)) << "rounds to 0";
   EXPECT_FALSE(IsValidAnswer(0.0006, 0)) << "rounds to 0.001";
   EXPECT_FALSE(IsValidAnswer(0.01, 0.0004)) << "the gold answer rounds to 0, of which 5 % are nothing";
