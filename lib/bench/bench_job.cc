@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "lib/base/error.h"
+#include "lib/base/exception.h"
 #include "lib/base/host.h"
 #include "lib/base/utc_time.h"
 #include "lib/base/version.h"
@@ -200,25 +201,6 @@ void RequireFitting(const BenchSettings& settings, const PlanFile& plan) {
   }
 }
 
-/// Of what ended a measurement: an Error.
-ErrorCode CodeOf(const std::exception_ptr& stopped) {
-  try {
-    std::rethrow_exception(stopped);
-  } catch (const Error& error) {
-    return error.code();
-  }
-}
-int StatusOf(const std::exception_ptr& stopped) {
-  return static_cast<int>(CodeOf(stopped));
-}
-std::string MessageOf(const std::exception_ptr& stopped) {
-  try {
-    std::rethrow_exception(stopped);
-  } catch (const Error& error) {
-    return error.what();
-  }
-}
-
 /// Measures, and compares what was measured.
 class BenchRun {
  public:
@@ -245,7 +227,8 @@ class BenchRun {
         std::any_of(result_.measurements.begin(), result_.measurements.end(),
                     [](const Measurement& measurement) { return !measurement.rounds.empty(); });
     if (result_.stopped != nullptr && !measured) std::rethrow_exception(result_.stopped);
-    result_.exit_status = result_.stopped != nullptr ? StatusOf(result_.stopped) : Status();
+    result_.exit_status =
+        result_.stopped != nullptr ? static_cast<int>(ErrorOf(result_.stopped).code()) : Status();
     WriteJson();
     return std::move(result_);
   }
@@ -326,7 +309,7 @@ class BenchRun {
                     {"measurements", measurements}};
     if (result_.stopped == nullptr) return;
     result_.json["stopped"] = true;
-    if (!StoppedBySignal(result_)) result_.json["failure"] = MessageOf(result_.stopped);
+    if (!StoppedBySignal(result_)) result_.json["failure"] = ErrorOf(result_.stopped).what();
   }
 
   const BenchSettings& settings_;
@@ -367,7 +350,7 @@ BenchResult RunBench(const BenchSettings& settings) {
 
 bool StoppedBySignal(const BenchResult& result) {
   if (result.stopped == nullptr) return false;
-  const ErrorCode code = CodeOf(result.stopped);
+  const ErrorCode code = ErrorOf(result.stopped).code();
   return code == ErrorCode::kInterrupted || code == ErrorCode::kTerminated;
 }
 

@@ -19,6 +19,7 @@
 #include "lib/loading/mixture_weights.h"
 #include "lib/loading/sample_stream.h"
 #include "lib/loading/spooled_shard_set.h"
+#include "tests/loading/delivered_epoch.h"
 #include "tests/support/faulty_shard_set.h"
 #include "tests/support/support.h"
 
@@ -243,14 +244,7 @@ TEST(SampleStream, CountsAnEpochWithWhatTakesThePlacesOfBadChunks) {
         .sets = {{.chunks = 9, .weight = 9}, {.first_chunk = 9, .chunks = 14, .weight = 14, .number = 1}}};
     testing::internal::CaptureStderr();
     SampleStream stream(&set, options, {.skip_bad_chunks = 6});
-    EpochCounts delivered;
-    while (stream.cursor().epoch == 0) {
-      PackedBatch batch;
-      stream.Next().AppendTo(&batch);
-      ++delivered.samples;
-      delivered.tokens += static_cast<uint64_t>(batch.num_tokens());
-      delivered.labels += static_cast<uint64_t>(batch.num_labels);
-    }
+    const EpochCounts delivered = test::DeliveredEpoch(&stream);
     testing::internal::GetCapturedStderr();
     const EpochCounts counted = stream.CountEpoch();
     EXPECT_EQ(counted.samples, delivered.samples);

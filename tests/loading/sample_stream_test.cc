@@ -12,6 +12,7 @@
 
 #include "lib/base/rng.h"
 #include "lib/loading/sample_loaders.h"
+#include "tests/loading/delivered_epoch.h"
 #include "tests/support/memory_shard_set.h"
 #include "tests/support/support.h"
 
@@ -457,14 +458,7 @@ TEST(SampleStream, CountsAnEpochAsItIsDelivered) {
   std::mt19937_64 random(test::TestSeed());
   const MemoryShardSet set(RandomChunks(&random, 31, 40), 4);
   SampleStream stream(&set, {.sequence_tokens = 16, .seed = 2, .window_chunks = 5});
-  EpochCounts delivered;
-  while (stream.cursor().epoch == 0) {
-    PackedBatch batch;
-    stream.Next().AppendTo(&batch);
-    ++delivered.samples;
-    delivered.tokens += static_cast<uint64_t>(batch.num_tokens());
-    delivered.labels += static_cast<uint64_t>(batch.num_labels);
-  }
+  const EpochCounts delivered = test::DeliveredEpoch(&stream);
   const EpochCounts counted = stream.CountEpoch();
   EXPECT_EQ(counted.samples, delivered.samples);
   EXPECT_EQ(counted.tokens, delivered.tokens);

@@ -4,12 +4,16 @@ cat > model.json << 'JSON'
  "num_key_value_heads": 2, "vocab_size": 258, "max_position_embeddings": 512, "rms_norm_eps": 1e-5, "rope_theta": 10000.0,
  "tie_word_embeddings": true}
 JSON
-seq 1 20000 | tr '\n' ' ' | fold -w 400 | pretokenize -q --no-eos | pack -q --chunk 400 --mode none -o whole.tws
-python3 - << 'PYTHON'
-data = bytearray(open("whole.tws", "rb").read())
+flip() { # flip FROM TO: one bit in its middle
+  python3 - "$@" << 'PYTHON'
+import sys
+data = bytearray(open(sys.argv[1], "rb").read())
 data[len(data) // 2] ^= 4
-open("damaged.tws", "wb").write(data)
+open(sys.argv[2], "wb").write(data)
 PYTHON
+}
+seq 1 20000 | tr '\n' ' ' | fold -w 400 | pretokenize -q --no-eos | pack -q --chunk 400 --mode none -o whole.tws
+flip whole.tws damaged.tws
 options="--skip-bad-chunks 1000 --model model.json --threads 1 --seq 256 --batch 8 --epochs 1 --log-every 1 --progress never"
 for data in whole damaged; do train $options --data $data.tws --out run-$data 2> $data.err; done
 python3 - << 'PYTHON'
@@ -28,11 +32,7 @@ PYTHON
 
 # Where nothing can be read there is nothing to train on.
 seq 1 500 | tr '\n' ' ' | fold -w 400 | pretokenize -q --no-eos | pack -q --chunk 400 --mode none -o lost.tws
-python3 - << 'PYTHON'
-data = bytearray(open("lost.tws", "rb").read())
-data[len(data) // 2] ^= 4
-open("lost.tws", "wb").write(data)
-PYTHON
+flip lost.tws lost.tws
 fails 3 "lost.tws: hold no sample in the chunks that can be read" train $options --data lost.tws --out run-lost
 test ! -e run-lost/complete.json
 fails 3 "lost.tws: hold no chunk that can be read" train ${options/--epochs 1/--steps 2} --data lost.tws --out run-lost
