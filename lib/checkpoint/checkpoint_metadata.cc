@@ -43,6 +43,11 @@ void WriteMetadata(const std::string& folder, const nlohmann::ordered_json& meta
   WriteFileAtomically(folder + "/" + kCheckpointMetadataFile, AsBytes(IndentedJsonOf(metadata)));
 }
 
+/// As OrderedJsonOf, with its members in their order.
+nlohmann::ordered_json ReadInOrder(const std::string& metadata_path) {
+  return OrderedJsonOf(AsText(ReadWholeFile(metadata_path, uint64_t{64} << 20)));
+}
+
 std::string HostName() {
   char name[256] = {};
   return gethostname(name, sizeof(name) - 1) == 0 ? name : "";
@@ -134,8 +139,7 @@ void WriteFolderMetadata(const std::string& folder, nlohmann::ordered_json metad
 void ChangeFolderMetadata(const std::string& folder,
                           const std::function<void(nlohmann::ordered_json*)>& change) {
   const std::string path = folder + "/" + kCheckpointMetadataFile;
-  const std::vector<uint8_t> text = ReadWholeFile(path, uint64_t{64} << 20);
-  nlohmann::ordered_json metadata = OrderedJsonOf(AsText(text));
+  nlohmann::ordered_json metadata = ReadInOrder(path);
   if (!metadata.is_object()) throw Error(ErrorCode::kBadInput, path, "is no JSON object");
   change(&metadata);
   WriteMetadata(folder, metadata);
@@ -144,8 +148,7 @@ void ChangeFolderMetadata(const std::string& folder,
 nlohmann::ordered_json ReadCheckpointProvenance(const std::string& folder, const std::string& field) {
   const std::string path = folder + "/" + kCheckpointMetadataFile;
   if (!std::filesystem::exists(path)) return nullptr;
-  const std::vector<uint8_t> text = ReadWholeFile(path, uint64_t{64} << 20);
-  const auto metadata = OrderedJsonOf(AsText(text));
+  const nlohmann::ordered_json metadata = ReadInOrder(path);
   const auto at = [](const nlohmann::ordered_json& object, const std::string& key) {
     return object.is_object() && object.contains(key) ? object[key] : nlohmann::ordered_json();
   };

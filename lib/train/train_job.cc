@@ -351,8 +351,9 @@ class TrainJob {
     const int64_t step = resume.state.trainer.step, total_steps = run_.plan.schedule.total_steps;
     LogInfo("run " + (directory_ ? directory_->path() : *folder_) + ": continuing at step " +
             std::to_string(step) + " of " + std::to_string(total_steps));
-    const bool complete = step >= total_steps && !LacksLastEvaluation(resume.checkpoint, step);
-    const bool stops_early = !complete && StopsEarly(resume.checkpoint);
+    const TrainingHistory history = HistoryOf(resume.checkpoint);
+    const bool complete = step >= total_steps && !LacksLastEvaluation(history, step);
+    const bool stops_early = !complete && history.StopsEarly(settings_.early_stop, run_.cadence.eval_every);
     if (complete || stops_early) {
       *summary = {
           {"steps", step}, {"tokens", resume.state.trainer.tokens_seen}, {"checkpoint", resume.checkpoint}};
@@ -367,8 +368,7 @@ class TrainJob {
       }));
     }
     AsWriter([&] {
-      TakeUpRun(step, /*evaluated=*/!LacksEvaluation(run_, HistoryOf(resume.checkpoint), step),
-                directory_.get());
+      TakeUpRun(step, /*evaluated=*/!LacksEvaluation(run_, history, step), directory_.get());
       if (record_) Remember(record_->model_name);
       return 0;
     });
@@ -400,16 +400,10 @@ class TrainJob {
     return history;
   }
 
-  /// Whether --early-stop ended the run at a checkpoint.
-  bool StopsEarly(const std::string& checkpoint) const {
-    return HistoryOf(checkpoint).StopsEarly(settings_.early_stop, run_.cadence.eval_every);
-  }
-
   /// Whether the process that took the last step was stopped before it had evaluated. Of a run that did not
   /// evaluate until then, nothing is lacking: what is asked for when it has ended begins with more steps.
-  bool LacksLastEvaluation(const std::string& checkpoint, int64_t step) const {
+  bool LacksLastEvaluation(const TrainingHistory& history, int64_t step) const {
     if (run_.data->evaluated(run_.plan.eval_split) == nullptr) return false;
-    const TrainingHistory history = HistoryOf(checkpoint);
     return history.evaluation_is_left(step) || (history.has_evaluations() && !history.evaluation_nats(step));
   }
 
