@@ -194,8 +194,28 @@ double SampleLoader::epochs() const {
     const size_t samples = std::max<size_t>(1, window_->samples.size());
     in_window = static_cast<double>(cursor_.sample) / static_cast<double>(samples);
   }
-  return static_cast<double>(cursor_.epoch) +
-         (static_cast<double>(cursor_.window) + in_window) / static_cast<double>(order_.windows());
+  return static_cast<double>(cursor_.epoch) + order_.ShareBefore(WindowOfCursor(), in_window);
+}
+
+bool SampleLoader::HoldsInEpoch(int64_t count) const {
+  uint64_t left = 0;
+  WindowId id = WindowOfCursor();
+  if (loaded_ == id) {
+    left = window_->samples.size() - cursor_.sample;
+    id = order_.After(id);
+  }
+  for (; left < static_cast<uint64_t>(count) && id.epoch == cursor_.epoch; id = order_.After(id)) {
+    try {
+      ReadingMark own_reading = 0;
+      BuiltWindow built = builder_->Build(id, skipped_.chunks(), &own_reading);
+      left += built.samples.samples.size();
+      builder_->Discard(std::move(built));
+    } catch (const Error& error) {
+      if (error.code() == ErrorCode::kBadInput || error.code() == ErrorCode::kIo) return true;
+      throw;
+    }
+  }
+  return left >= static_cast<uint64_t>(count);
 }
 
 EpochCounts SampleLoader::CountEpoch() const {

@@ -58,9 +58,13 @@ class SampleLoader {
   /// \throws Error{kBadInput} when the set has no such window; a sample beyond its window is reported by
   /// Next()
   void Seek(const SampleCursor& cursor);
-  /// How far the cursor is, in epochs; whole numbers are exact, between them windows and samples count
-  /// evenly.
+  /// How far the cursor is, in epochs; whole numbers are exact, between them chunks count evenly, and
+  /// so do the samples of a window.
   double epochs() const;
+  /// Whether `count` more samples are left of the epoch that Next() will read from. Where the window at hand
+  /// has too few, the next ones are read for it, and read again when Next() comes to them. One that cannot be
+  /// read counts as enough: Next() says what is wrong.
+  bool HoldsInEpoch(int64_t count) const;
   /// Counts an epoch by decoding all that the order reads once; one that its rules describe is known. Chunks
   /// that cannot be read and may be skipped count as the substitutes of the first pass. Of
   /// streams that give a run's steps together (DrawRules::run_epoch_samples) it is the run's.

@@ -1,6 +1,7 @@
 #include "lib/loading/sample_loaders.h"
 
 #include <algorithm>
+#include <cmath>
 #include <iterator>
 #include <utility>
 
@@ -78,6 +79,16 @@ double EpochsOf(const SampleLoaders& loaders) {
     if (rules != nullptr && rules->rules().step_samples > 0) taken += loader->cursor().taken;
   }
   return static_cast<double>(taken) / static_cast<double>(epoch_samples);
+}
+
+bool EndedEpoch(const SampleLoaders& loaders, double epochs_before, int64_t step_samples, bool drop_last) {
+  const double epochs = EpochsOf(loaders);
+  const SampleLoader& main = *loaders.at(kMainLoader);
+  const bool is_whole = epochs == std::floor(epochs);
+  const bool is_shared = main.rules() != nullptr && main.rules()->rules().run_epoch_samples > 0;
+  // What is left of an epoch is skipped when the next step is taken, which belongs to the next epoch.
+  if (drop_last && !is_whole && !is_shared) return !main.HoldsInEpoch(step_samples);
+  return std::floor(epochs) > std::floor(epochs_before);
 }
 
 int64_t MostHeldBytes(const SampleLoaders& loaders) {

@@ -34,6 +34,10 @@ double WaitOf(const SampleLoaders& loaders);
 /// How far a run is, in epochs: as far as kMainLoader, unless several streams give its epochs together
 /// (DrawRules::run_epoch_samples).
 double EpochsOf(const SampleLoaders& loaders);
+/// Whether the step that was taken last ended an epoch of the run: with `drop_last`, whether there is no
+/// other whole one of `step_samples` in it.
+/// \param epochs_before EpochsOf before that step
+bool EndedEpoch(const SampleLoaders& loaders, double epochs_before, int64_t step_samples, bool drop_last);
 /// The sum of the most that each has held.
 int64_t MostHeldBytes(const SampleLoaders& loaders);
 /// How many sets the data is mixed of, as far as they read it: each Sample::set() lies below it.

@@ -64,6 +64,14 @@ WindowId SampleOrder::After(WindowId id) const {
   return id.window + 1 < windows() ? WindowId{id.epoch, id.window + 1} : WindowId{id.epoch + 1, 0};
 }
 
+double SampleOrder::ShareBefore(WindowId id, double in_window) const {
+  const auto number = static_cast<double>(id.window);
+  if (windows_of_draws() > 0) return (number + in_window) / static_cast<double>(windows());
+  const uint64_t begin = id.window * options_.window_chunks, slots = chunk_order_.slots();
+  const uint64_t size = std::min(options_.window_chunks, slots - begin);
+  return (static_cast<double>(begin) + in_window * static_cast<double>(size)) / static_cast<double>(slots);
+}
+
 std::vector<ChunkDraw> SampleOrder::DrawsOf(WindowId id) const {
   const uint64_t begin = id.window * options_.window_chunks;
   const uint64_t end = std::min(begin + options_.window_chunks, chunk_order_.slots());

@@ -56,6 +56,9 @@ class SampleOrder {
   /// Whether the window's samples are drawn one by one, and not with the chunks that they lie in.
   bool IsDrawn(WindowId id) const { return id.window >= windows_of_chunks(); }
   WindowId After(WindowId id) const;
+  /// How far a place of a window is in its epoch: by slots, or where samples are drawn, too, by windows.
+  /// \param in_window the share of the window that comes before the place, below 1
+  double ShareBefore(WindowId id, double in_window) const;
   /// How many windows of the endless stream come before it.
   uint64_t NumberOf(WindowId id) const { return id.epoch * windows() + id.window; }
   /// Where the window's slots lead, in the order of the slots; of one that is not drawn.

@@ -69,7 +69,11 @@ double StepsAsked(const TrainSettings& settings, const EpochCounts& epoch, const
     wanted = *settings.epochs * steps_an_epoch;
   } else if (settings.tokens) {
     RequireAsked(*settings.tokens >= 1, "--tokens", *settings.tokens, "must be at least 1");
-    wanted = static_cast<double>(*settings.tokens) / static_cast<double>(epoch.tokens) * steps_an_epoch;
+    // Also under --drop-last, whose steps have as many tokens on average and are fewer to an epoch.
+    const double steps_of_epoch_tokens =
+        static_cast<double>(epoch.samples) / static_cast<double>(plan.samples_per_step());
+    wanted =
+        static_cast<double>(*settings.tokens) / static_cast<double>(epoch.tokens) * steps_of_epoch_tokens;
   }
   if (!(wanted <= static_cast<double>(kMostSteps))) {
     throw Error(ErrorCode::kUsage, "--epochs, --tokens", "make more steps than this build counts");

@@ -62,6 +62,10 @@ struct ResolvedRun {
   const SampleLoader& stream() const { return *loaders.at(kMainLoader); }
   /// How far it is in them.
   double epochs() const { return EpochsOf(LoadersOf(loaders)); }
+  /// Whether the step of `now`, the run's plan as it is, that was taken last ended an epoch.
+  bool EndedEpoch(double epochs_before, const TrainPlan& now) const {
+    return trainwright::EndedEpoch(LoadersOf(loaders), epochs_before, now.samples_per_step(), now.drop_last);
+  }
 };
 
 /// What the memory of a run depends on.

@@ -394,13 +394,13 @@ bool Session::StepAndSave(bool time_to_save) {
 
   const double limit_s = settings_.max_minutes * 60;
   const bool time_is_up = limit_s > 0 && SecondsSince(start_) > limit_s;
-  const std::vector<int64_t> stops =
-      world_->Agree({StopSignal(), time_is_up ? 1 : 0, listener_->stop_reason() ? 1 : 0});
+  const bool ended_epoch = save_every.epochs && run_->EndedEpoch(epochs_before, trainer_->plan());
+  const std::vector<int64_t> stops = world_->Agree(
+      {StopSignal(), time_is_up ? 1 : 0, listener_->stop_reason() ? 1 : 0, ended_epoch ? 1 : 0});
   ends_by_.signal = static_cast<int>(stops[0]);
   ends_by_.watchdog = stops[2] != 0;
   const bool stopping = ends_by_.signal != 0 || stops[1] != 0 || ends_by_.watchdog;
-  const bool epoch_ended = save_every.epochs && std::floor(run_->epochs()) > std::floor(epochs_before);
-  const bool save_is_due = due(save_every.steps) || time_to_save || epoch_ended || trainer_->done();
+  const bool save_is_due = due(save_every.steps) || time_to_save || stops[3] != 0 || trainer_->done();
   if (due(eval_every) || trainer_->done() || (save_is_due && settings_.keep_best > 0)) {
     if (!stopping) EvaluateIfDue();
     if (stopping && evaluator_->due(next)) history_.LeaveEvaluation(next);

@@ -81,5 +81,39 @@ TEST(SampleLoadersTest, HoldWhatAllHoldTogether) {
   EXPECT_EQ(MostHeldBytes(pair.loaders()), main_bytes + pair.second.loader_counts().most_held_bytes);
 }
 
+/// The steps, counted from 1, of `samples` each that end an epoch, of the first 12.
+std::vector<int> StepsThatEndAnEpoch(int64_t samples, bool drop_last) {
+  Pair pair;
+  std::vector<int> ends;
+  for (int step = 1; step <= 12; ++step) {
+    const double before = EpochsOf(pair.loaders());
+    pair.main.NextStep(samples, drop_last);
+    if (EndedEpoch(pair.loaders(), before, samples, drop_last)) ends.push_back(step);
+  }
+  return ends;
+}
+
+TEST(SampleLoadersTest, AnEpochEndsWithTheStepThatTakesItsLastSample) {
+  EXPECT_EQ(StepsThatEndAnEpoch(4, false), (std::vector<int>{3, 5, 7, 9, 12}));
+}
+
+TEST(SampleLoadersTest, AnEpochWhoseRestIsSkippedEndsWithItsLastWholeStep) {
+  EXPECT_EQ(StepsThatEndAnEpoch(4, true), (std::vector<int>{2, 4, 6, 8, 10, 12}));
+  EXPECT_EQ(StepsThatEndAnEpoch(5, true), (std::vector<int>{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12}));
+}
+
+TEST(SampleLoadersTest, AnEpochOfWholeStepsEndsWithItsLastSampleEitherWay) {
+  EXPECT_EQ(StepsThatEndAnEpoch(3, true), (std::vector<int>{3, 6, 9, 12}));
+  EXPECT_EQ(StepsThatEndAnEpoch(3, false), (std::vector<int>{3, 6, 9, 12}));
+}
+
+TEST(SampleLoadersTest, EpochsCountAShortWindowByItsChunks) {
+  Pair pair;  // windows of 2, 2, 2, 2 and 1 samples
+  for (int sample = 1; sample <= 18; ++sample) {
+    pair.main.Next();
+    EXPECT_DOUBLE_EQ(EpochsOf(pair.loaders()), sample / 9.0);
+  }
+}
+
 }  // namespace
 }  // namespace trainwright
