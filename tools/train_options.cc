@@ -8,6 +8,7 @@
 
 #include "lib/run/branch_reference.h"
 #include "lib/run/deepspeed_config.h"
+#include "lib/run/foreign_optimizer.h"
 #include "lib/run/recipe_config.h"
 #include "lib/run/remembered_options.h"
 #include "lib/run/remembered_run.h"
@@ -60,6 +61,15 @@ RememberedOptions RememberedByRun(const std::function<std::string(const std::str
     }
   }
   return RememberedByParent(given("branch-from"));
+}
+
+/// What a preset says of optimizers and schedules that it does not choose, if flags choose others.
+OnlyWith MeaningsOfTrain() {
+  OnlyWith meanings = {{"min-lr-ratio", {"schedule", {"", "cosine", "linear", "constant", "wsd"}}}};
+  for (const char* number : {"beta1", "beta2", "adam-eps", "weight-decay"}) {
+    meanings[number] = {"optimizer", OptimizersThatTake(number)};
+  }
+  return meanings;
 }
 
 /// The text file, with the presets as this build has them behind what it says of presets.
@@ -116,6 +126,7 @@ const ToolInfo& TrainInfo() {
                     {"rslora", "adapter"},
                     {"dora", "adapter"},
                     {"lora-save-modules", "adapter"}},
+      .presets_only_with = MeaningsOfTrain(),
       .variables = VariablesOfOwnOptions(),
       .absent = OptionsThatTrainLacks(),
       .synonyms = SynonymsOfTrain(),

@@ -170,16 +170,16 @@ std::vector<OptionPreset> RftPresets() {
                 kNotOptions,
        .values = RftOptimised()},
       {.name = "rft-conservative",
-       .summary = "rft-fast with checkpointed activations",
-       .notes =
-           std::string(
-               "The guide has 4 workers, its script 2: the guide's. The batch (16 x 4) is the script's. ") +
-           kNotOptions,
-       .values = With(RftOptimised(), {{"checkpoint-activations", "full"}})},
+       .summary = "rft-fast with checkpointed activations, not compiled",
+       .notes = std::string("The guide has 4 workers, its script 2: the guide's. The batch (16 x 4) is the "
+                            "script's, and so "
+                            "is that nothing is compiled. ") +
+                kNotOptions,
+       .values = With(RftOptimised(), {{"checkpoint-activations", "full"}, {"compile", "off"}})},
       {.name = "rft-balanced",
        .summary = "rejection fine-tuning, the script's middle way: 16 x 4, no checkpointing, 4 workers",
-       .notes = std::string("Without compilation it is rft-fast. ") + kNotOptions,
-       .values = With(RftOptimised(), {{"compile", "off"}})},
+       .notes = std::string("It is rft-fast, by the script's name. ") + kNotOptions,
+       .values = RftOptimised()},
       {.name = "rft-aggressive",
        .summary = "rft-fast in micro-batches of 32, accumulated twice, with 6 workers",
        .notes = kNotOptions,

@@ -5,9 +5,12 @@
 /// excludes.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <utility>
 #include <vector>
+
+#include "lib/report/option_value.h"
 
 namespace trainwright {
 
@@ -21,6 +24,11 @@ struct OptionPreset {
   /// Keys of `values` without which it would be another run: a tool that lacks one refuses the preset.
   std::vector<std::string> essential;
 };
+
+/// The preset with those of its values that have a meaning beside what is given, or else beside its own.
+/// \param given the value that a key has been given, as text; empty: none
+OptionPreset PresetWithMeaning(OptionPreset preset, const OnlyWith& only_with,
+                               const std::function<std::string(const std::string& key)>& given);
 
 /// \returns nullptr when there is not one of that name
 const OptionPreset* FindPreset(const std::vector<OptionPreset>& presets, const std::string& name);

@@ -421,21 +421,18 @@ class CommandLine {
       const CLI::Option* chooser = app_.get_option("--preset");
       // An unknown name is found, with the nearest one, when all values are checked.
       if (chooser->count() > 0) preset_ = FindPreset(info_.presets, chooser->results().back());
-      if (preset_ != nullptr) ApplyPreset(*preset_, "preset " + preset_->name);
+      if (preset_ != nullptr) {
+        ApplyPreset(WithMeaning(*preset_, info_.presets_only_with), "preset " + preset_->name);
+      }
     }
-    if (foreign_) DropDefaultsOfOthers(&*foreign_);
-    if (foreign_) ApplyPreset({.values = foreign_->defaults}, foreign_->program + "'s default");
+    if (!foreign_) return;
+    const OptionPreset defaults = WithMeaning({.values = foreign_->defaults}, info_.presets_only_with);
+    ApplyPreset(WithMeaning(defaults, foreign_->defaults_only_with), foreign_->program + "'s default");
   }
 
-  /// Leaves those defaults of a file that have a meaning by the options given.
-  void DropDefaultsOfOthers(OptionsOfFile* file) const {
-    std::erase_if(file->defaults, [&](const auto& given) {
-      const auto only = file->defaults_only_with.find(given.first);
-      if (only == file->defaults_only_with.end()) return false;
-      const CLI::Option* const option = app_.get_option_no_throw("--" + only->second.first);
-      const bool is_given = option != nullptr && option->count() > 0;
-      return !only->second.second.contains(is_given ? option->results().back() : "");
-    });
+  /// See lib/cli/option_preset.h.
+  OptionPreset WithMeaning(const OptionPreset& preset, const OnlyWith& only_with) const {
+    return PresetWithMeaning(preset, only_with, [&](const std::string& key) { return ValueGiven(key); });
   }
 
   void ApplyPreset(const OptionPreset& preset, const std::string& source) {

@@ -35,6 +35,10 @@ struct OptionValue {
   bool is_default = false;
 };
 
+/// By an option's key: the key of another, and the values of that one with which it has a meaning ("": that
+/// one is not given).
+using OnlyWith = std::map<std::string, std::pair<std::string, std::set<std::string>>>;
+
 /// What a file of another program says about a tool's options. Of each value there are key, value and source.
 struct OptionsOfFile {
   std::vector<OptionValue> options;
@@ -46,8 +50,7 @@ struct OptionsOfFile {
   std::string program = "";  ///< whose file it is
   /// What that program does where its file says nothing: keys and values, which --preset overrides.
   std::vector<std::pair<std::string, std::string>> defaults = {};
-  /// Which of these count only where an option has one of some values ("": is not given), by their keys.
-  std::map<std::string, std::pair<std::string, std::set<std::string>>> defaults_only_with = {};
+  OnlyWith defaults_only_with = {};  ///< which of these count only where they have a meaning
   /// Options that the file asks a value of that there is not: an error unless what overrides the file
   /// gives them.
   std::vector<std::pair<std::string, Error>> refused = {};

@@ -57,6 +57,15 @@ bool OptimizerTakes(const std::string& optimizer, const std::string& option) {
   });
 }
 
+std::set<std::string> OptimizersThatTake(const std::string& option) {
+  std::set<std::string> takers;
+  for (const OptimizerDescription& description : BuiltInOptimizerDescriptions()) {
+    if (OptimizerTakes(description.name, option)) takers.insert(description.name);
+  }
+  if (takers.contains(kDefaultOptimizer)) takers.insert("");
+  return takers;
+}
+
 std::string OptimizerOfClass(const std::string& name) {
   static const std::map<std::string, std::string> names = {
       {"AdamW", kDefaultOptimizer}, {"PagedAdamW", kDefaultOptimizer}, {"PagedAdamW32bit", kDefaultOptimizer},
@@ -102,14 +111,10 @@ TakeKey NesterovOfSgd(bool (*is_sgd)(const ForeignFile&)) {
 }
 
 void TieDefaultsToOptimizers(OptionsOfFile* file) {
+  const std::set<std::string> all = OptimizersThatTake("");
   for (const auto& [key, value] : file->defaults) {
-    std::set<std::string> takers;
-    for (const OptimizerDescription& description : BuiltInOptimizerDescriptions()) {
-      if (OptimizerTakes(description.name, key)) takers.insert(description.name);
-    }
-    if (takers.size() == BuiltInOptimizerDescriptions().size()) continue;
-    if (takers.contains(kDefaultOptimizer)) takers.insert("");
-    file->defaults_only_with[key] = {"optimizer", takers};
+    const std::set<std::string> takers = OptimizersThatTake(key);
+    if (takers != all) file->defaults_only_with[key] = {"optimizer", takers};
   }
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <map>
+#include <set>
 #include <string>
 
 #include "lib/run/foreign_rules.h"
@@ -17,6 +18,9 @@ std::string OptimizerOfClass(const std::string& name);
 
 /// Whether an optimizer of ours takes an option, by its flag without dashes.
 bool OptimizerTakes(const std::string& optimizer, const std::string& option);
+
+/// Our optimizers that take it, and "" where the default one does.
+std::set<std::string> OptimizersThatTake(const std::string& option);
 
 /// Gives --optimizer, and says what of a paged one is otherwise here.
 void GiveOptimizer(const ForeignKey& key, const std::string& ours, ForeignFile* file);

@@ -42,6 +42,14 @@ END
 
 expect epochs 4 --preset rft-accurate
 expect tf32 on --preset rft-fast
+while read -r name checkpointing compile; do
+  expect checkpoint-activations "$checkpointing" --preset "$name"
+  expect compile "$compile" --preset "$name"
+done << 'END'
+rft-conservative full off
+rft-balanced no auto
+rft-aggressive no auto
+END
 # The guide's names of its presets.
 for name in test production low-memory; do
   train --preset $name --print-config 2> /dev/null | sed "s/^preset: .*//" > a.yaml
