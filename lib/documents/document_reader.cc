@@ -56,6 +56,12 @@ size_t BlankLineAt(std::string_view bytes, size_t at) {
   return 0;
 }
 
+/// Of a paragraph whose blank line has not been read: its bytes without the newline that may be its last.
+size_t ParagraphBytes(std::string_view open, bool at_end) {
+  if (!at_end && open.ends_with("\n\r")) return open.size() - 2;
+  return open.size() - (open.ends_with('\n') ? 1 : 0);
+}
+
 }  // namespace
 
 InputFormat ParseInputFormat(const std::string& name) {
@@ -274,7 +280,10 @@ bool DocumentReader::Next(RecordBatch* batch) {
       const size_t scanned = batch->bytes.size();
       batch->bytes.append(AsText(read));
       Split(scanned, &tail, batch);
-      if (batch->bytes.size() - tail > max_document_bytes_) dropping_ = true;
+      const std::string_view open = std::string_view(batch->bytes).substr(tail);
+      const bool is_paragraph = format_ == InputFormat::kParagraphs;
+      const size_t open_bytes = is_paragraph ? ParagraphBytes(open, ended) : open.size();
+      if (open_bytes > max_document_bytes_) dropping_ = true;
       if (dropping_) Drop(tail, &batch->bytes);
     } while (!ended && (batch->records.empty() || batch->bytes.size() < kBatchBytes));
     if (ended) {

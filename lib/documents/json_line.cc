@@ -20,6 +20,13 @@ bool IsAboutNumbers(simdjson::error_code error) {
          message.find("integer") != std::string_view::npos;
 }
 
+/// For a line that begins a list.
+std::string HintOfList(std::string_view line) {
+  const size_t first = line.find_first_not_of(" \t");
+  if (first == std::string_view::npos || line[first] != '[') return {};
+  return "a file that is one JSON list becomes one of lines by jq -c '.[]' FILE";
+}
+
 }  // namespace
 
 const char* NameOf(simdjson::dom::element_type type) {
@@ -85,12 +92,16 @@ std::optional<DocumentProblem> JsonLine::Parse(std::string_view line, simdjson::
     return DocumentProblem{SkipReason::kInvalidUtf8, "JSON that is not valid UTF-8", {}, {}};
   }
   if (error != simdjson::SUCCESS) {
-    return DocumentProblem{
-        SkipReason::kBadJson, std::string("not valid JSON: ") + simdjson::error_message(error), {}, {}};
+    return DocumentProblem{SkipReason::kBadJson,
+                           std::string("not valid JSON: ") + simdjson::error_message(error),
+                           {},
+                           HintOfList(line)};
   }
   if (!root->is_object()) {
-    return DocumentProblem{
-        SkipReason::kBadJson, std::string("not a JSON object but ") + NameOf(root->type()), {}, {}};
+    return DocumentProblem{SkipReason::kBadJson,
+                           std::string("not a JSON object but ") + NameOf(root->type()),
+                           {},
+                           HintOfList(line)};
   }
   return std::nullopt;
 }

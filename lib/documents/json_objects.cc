@@ -23,6 +23,22 @@ std::string ForEachJsonObject(const std::string& path,
   });
 }
 
+namespace {
+
+/// The members that there are, for a hint.
+std::string NamesIn(const nlohmann::json& object) {
+  constexpr size_t kMostNames = 8;
+  std::string names;
+  size_t count = 0;
+  for (const auto& [name, value] : object.items()) {
+    if (++count <= kMostNames) names += (names.empty() ? "" : ", ") + name;
+  }
+  if (count == 0) return "";
+  return "it has " + names + (count > kMostNames ? " and others" : "");
+}
+
+}  // namespace
+
 const nlohmann::json& MemberOf(const nlohmann::json& object, std::initializer_list<const char*> names,
                                const JsonPlace& place) {
   for (const char* name : names) {
@@ -30,7 +46,7 @@ const nlohmann::json& MemberOf(const nlohmann::json& object, std::initializer_li
   }
   std::string wanted;
   for (const char* name : names) wanted += std::string(wanted.empty() ? "\"" : " or \"") + name + "\"";
-  throw place.Bad("has no " + wanted);
+  throw place.Bad("has no " + wanted, NamesIn(object));
 }
 
 std::string TextMemberOf(const nlohmann::json& object, std::initializer_list<const char*> names,

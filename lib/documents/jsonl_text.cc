@@ -9,8 +9,18 @@ namespace trainwright {
 namespace {
 
 constexpr size_t kKeysInHint = 8;
+constexpr char kConversationsHint[] = "--records sft reads conversations";
+
+/// Whether a member is turns of a conversation.
+bool HoldsTurns(const simdjson::dom::element& root, std::string_view key) {
+  simdjson::dom::element turns;
+  return (key == "messages" || key == "conversations") && FindMember(root, key, &turns) && turns.is_array();
+}
 
 std::string HintOfKeys(const simdjson::dom::element& root) {
+  for (const char* turns : {"messages", "conversations"}) {
+    if (HoldsTurns(root, turns)) return kConversationsHint;
+  }
   std::string names;
   size_t count = 0;
   for (const auto field : root.get_object()) {
@@ -51,7 +61,7 @@ std::optional<DocumentProblem> JsonlText::Read(std::string_view line, std::strin
       return DocumentProblem{SkipReason::kNotAString,
                              "the value of \"" + key + "\" is " + NameOf(value.type()) + ", not a string",
                              {},
-                             {}};
+                             HoldsTurns(root, key) ? kConversationsHint : ""};
     }
     if (i > 0) text->push_back('\n');
     text->append(part);

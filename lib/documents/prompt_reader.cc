@@ -10,6 +10,17 @@
 #include "lib/formats/json_text.h"
 
 namespace trainwright {
+namespace {
+
+Error NoPrompt(const nlohmann::ordered_json& object, const std::string& source, const std::string& place) {
+  const bool has_turns = object.contains("messages") || object.contains("conversations");
+  return {ErrorCode::kBadInput, source, "has no string \"prompt\"", place,
+          has_turns ? "with --template conversations are prompts"
+                    : "a line is an object like {\"prompt\": \"Once upon a time\"}"};
+}
+
+}  // namespace
+
 PromptReader::PromptReader(std::optional<std::string> prompt, const std::string& path, bool conversations,
                            bool whole_turns)
     : prompt_(std::move(prompt)), path_(path) {
@@ -73,7 +84,7 @@ std::optional<PromptLine> PromptReader::Next() {
     line.text = line.conversation.turns.back().content;
   } else {
     const auto prompt = object.find("prompt");
-    if (prompt == object.end() || !prompt->is_string()) throw refuse("has no string \"prompt\"");
+    if (prompt == object.end() || !prompt->is_string()) throw NoPrompt(object, batch_.source, line.place);
     line.text = prompt->get<std::string>();
   }
   if (const auto context = object.find("context"); context != object.end()) line.context = *context;

@@ -12,7 +12,11 @@ namespace trainwright {
 namespace {
 
 // "\x89TWT\r\n\x1A\n": like PNG's, it does not survive a transfer as text.
-constexpr FileHeaderFormat kFormat = {{0x89, 'T', 'W', 'T', 0x0D, 0x0A, 0x1A, 0x0A}, "token stream", 8};
+constexpr FileHeaderFormat kFormat = {{0x89, 'T', 'W', 'T', 0x0D, 0x0A, 0x1A, 0x0A},
+                                      "token stream",
+                                      8,
+                                      0,
+                                      "pretokenize makes them of text and records: pretokenize FILE | pack"};
 constexpr uint32_t kBlockTag = 0x4B4C4254;    // "TBLK"
 constexpr uint32_t kTrailerTag = 0x444E4554;  // "TEND"
 constexpr size_t kBlockHeaderBytes = 16;

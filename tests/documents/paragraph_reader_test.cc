@@ -102,6 +102,18 @@ TEST_F(ParagraphReaderTest, WhatIsTooLongIsOneDocumentHoweverItIsRead) {
   }
 }
 
+TEST_F(ParagraphReaderTest, WhatIsAsLongAsMayBeIsTakenHoweverItIsRead) {
+  // Ends of what is read fall on each byte of a mark; the first mark ends the first document.
+  for (size_t size = DocumentReader::kBatchBytes - 4; size <= DocumentReader::kBatchBytes; ++size) {
+    for (const std::string mark : {"\n\n", "\n\r\n", "\n"}) {
+      const std::string longest(size, 'x'), behind = mark == "\n" ? "" : "b";
+      const Texts expected = behind.empty() ? Texts{longest} : Texts{longest, behind};
+      EXPECT_EQ(Read(longest + mark + behind, 0, UINT64_MAX, size), expected) << size;
+      EXPECT_EQ(Read(longest + mark + behind, 0, UINT64_MAX, size - 1).front(), "too long") << size;
+    }
+  }
+}
+
 TEST_F(ParagraphReaderTest, APartHasTheDocumentsThatBeginInIt) {
   const std::string content = "\na\nb\n\n\nc\r\n\r\nd\n \ne\n\n\r\n\nf\n";
   const std::vector<Paragraph> all = ParagraphsOf(content);
