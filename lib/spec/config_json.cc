@@ -20,15 +20,14 @@ std::string EncodeConfigJson(const ModelConfig& config) {
 ModelConfig DecodeConfigJson(const FamilyList& families, const std::string& text, const std::string& path) {
   const json object = JsonOf(text);
   if (!object.is_object()) throw Error(ErrorCode::kBadInput, path, "is no JSON object");
+  const std::string types = "this build computes the model types " + families.Names();
   const ConfigFields fields(
       object, path,
-      "this build computes the model types " + families.Names() +
-          "; a field that does not change what the model computes can be removed from the "
-          "file");
+      types + "; a field that does not change what the model computes can be removed from the file");
   const json& type = fields.Field("model_type");
   ModelConfig config;
   if (type.is_string()) config.family = families.Find(type.get<std::string>());
-  if (config.family == nullptr) fields.Refuse("model_type", type.dump() + " is not supported");
+  if (config.family == nullptr) fields.RefuseValue("model_type", type.dump() + " is not supported", types);
   config.family->Decode(fields, &config);
   fields.RefuseUnread();
   return config;

@@ -174,6 +174,12 @@ void TellRun(const RunFacts& facts) {
   if (facts.tf32_error) LogInfo("TF32: fp32 GEMMs differ from fp32 by " + facts.tf32_error->text());
 }
 
+/// Whether the model is trained to embed, and not to generate.
+bool EmbedsAlone(const TrainPlan& plan) {
+  const auto mode = plan.objective_own.find("mode");
+  return mode != plan.objective_own.end() && mode->second == OwnValue("embedding");
+}
+
 }  // namespace
 
 void RunRecorder::CutBack(const RunDirectory& run, int64_t step) {
@@ -499,13 +505,12 @@ void RunRecorder::PrintReport(int exit_status, const SavedCheckpoint& saved) con
           ShellWord(run_->tensorboard_path()));
   LogInfo("checkpoint " + saved.path);
   LogInfo("weights sha256 " + saved.weights_sha256);
-  if (complete()) {
-    LogInfo("next: generate --checkpoint " + ShellWord(saved.path) + " \"...\"");
-    LogInfo("      evaluate --checkpoint " + ShellWord(saved.path) + " --data " +
-            (facts_.data_to_evaluate == "-" ? "SHARDS" : ShellWord(facts_.data_to_evaluate)) + SplitFlags());
-  } else {
-    LogInfo("next: train --resume --out " + ShellWord(run_->path()));
-  }
+  if (!complete()) return LogInfo("next: train --resume --out " + ShellWord(run_->path()));
+  const std::string checkpoint = " --checkpoint " + ShellWord(saved.path);
+  if (EmbedsAlone(facts_.plan)) return LogInfo("next: embed" + checkpoint + " texts.jsonl");
+  LogInfo("next: generate" + checkpoint + " \"...\"");
+  LogInfo("      evaluate" + checkpoint + " --data " +
+          (facts_.data_to_evaluate == "-" ? "SHARDS" : ShellWord(facts_.data_to_evaluate)) + SplitFlags());
 }
 
 std::string RunRecorder::SplitFlags() const {
