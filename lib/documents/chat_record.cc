@@ -1,6 +1,7 @@
 #include "lib/documents/chat_record.h"
 
 #include <array>
+#include <iterator>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -27,6 +28,10 @@ Problem Missing(const std::string& key) {
   return DocumentProblem{SkipReason::kMissingKey, "no key \"" + key + "\"", {}, {}};
 }
 
+DocumentProblem EmptyResponse() {
+  return {SkipReason::kEmptyResponse, "the response is empty", {}, {}};
+}
+
 Problem ReadString(element value, const std::string& where, std::string* text) {
   std::string_view content;
   if (value.get_string().get(content) != simdjson::SUCCESS) {
@@ -45,7 +50,7 @@ const char* FirstMember(element object, std::initializer_list<const char*> names
   return nullptr;
 }
 
-Problem AppendTurns(element list, const std::string& where, std::vector<ChatTurn>* turns) {
+Problem ReadPlainTurns(element list, const std::string& where, std::vector<ChatTurn>* turns) {
   simdjson::dom::array array;
   if (list.get_array().get(array) != simdjson::SUCCESS) {
     return DocumentProblem{
@@ -97,6 +102,13 @@ std::string WordsOf(const nlohmann::ordered_json& content) {
   return words;
 }
 
+/// As apply_chat_template does: templates ask whether a turn has a member, and write a null as "None".
+void DropNullMembers(nlohmann::ordered_json* message) {
+  for (auto member = message->begin(); member != message->end();) {
+    member = member->is_null() ? message->erase(member) : std::next(member);
+  }
+}
+
 /// Turns with all their members, under the names that templates read.
 Problem ReadWholeTurns(element list, const std::string& where, std::vector<ChatTurn>* turns) {
   nlohmann::ordered_json messages = nlohmann::ordered_json::parse(simdjson::minify(list));
@@ -118,10 +130,11 @@ Problem ReadWholeTurns(element list, const std::string& where, std::vector<ChatT
     const auto known = RoleNamed(name);
     turn.role = known.value_or(ChatRole::kOther);
     message["role"] = known ? NameOf(*known) : name;
-    if (!message.contains("content")) message["content"] = message.value("value", nlohmann::ordered_json());
+    if (!message.contains("content") && message.contains("value")) message["content"] = message["value"];
     message.erase("from");
     message.erase("value");
-    turn.content = WordsOf(message["content"]);
+    DropNullMembers(&message);
+    if (message.contains("content")) turn.content = WordsOf(message["content"]);
     turn.json = message.dump();
   }
   return std::nullopt;
@@ -139,43 +152,73 @@ Problem ReadTools(element root, std::string* tools_json) {
   return std::nullopt;
 }
 
+/// Where the turns of a record go, and how much of them.
+struct TurnList {
+  std::vector<ChatTurn>* turns;
+  bool whole;  // ChatRecordOptions::whole_turns
+
+  ChatTurn& Add(ChatRole role) const {
+    ChatTurn& turn = turns->emplace_back();
+    turn.role = role;
+    return turn;
+  }
+};
+
+Problem AppendTurns(element list, const std::string& key, TurnList turns) {
+  const std::string where = "\"" + key + "\"";
+  return turns.whole ? ReadWholeTurns(list, where, turns.turns) : ReadPlainTurns(list, where, turns.turns);
+}
+
 /// A string is a turn of this role, a list is turns.
-Problem AppendTurnOrTurns(element value, const std::string& key, ChatRole role,
-                          std::vector<ChatTurn>* turns) {
-  if (value.is_array()) return AppendTurns(value, "\"" + key + "\"", turns);
-  ChatTurn& turn = turns->emplace_back();
-  turn.role = role;
-  return ReadString(value, "the value of \"" + key + "\"", &turn.content);
+Problem AppendTurnOrTurns(element value, const std::string& key, ChatRole role, TurnList turns) {
+  if (value.is_array()) return AppendTurns(value, key, turns);
+  return ReadString(value, "the value of \"" + key + "\"", &turns.Add(role).content);
+}
+
+/// Whether a turn that was read whole has no words, and no calls or thoughts either.
+bool SaysNothing(const ChatTurn& turn) {
+  if (turn.json.empty() || !IsBlank(turn.content)) return false;
+  const auto members = nlohmann::ordered_json::parse(turn.json);
+  return members.size() == members.count("role") + members.count("content");
+}
+
+/// Likewise of what answers a prompt. CheckTurns and CheckWholeTurns look at what is not read whole.
+Problem AppendAnswer(element value, const std::string& key, TurnList turns) {
+  if (auto problem = AppendTurnOrTurns(value, key, ChatRole::kAssistant, turns)) return problem;
+  if (turns.turns->empty() || !SaysNothing(turns.turns->back())) return std::nullopt;
+  return EmptyResponse();
 }
 
 /// {"instruction", "input"?}
-Problem ReadInstructionPrompt(element object, element instruction, std::vector<ChatTurn>* turns) {
+Problem ReadInstructionPrompt(element object, element instruction, TurnList turns) {
   element input;
+  turns.whole = false;  // a whole turn has no place for an input
   if (auto problem = AppendTurnOrTurns(instruction, "instruction", ChatRole::kUser, turns)) return problem;
+  if (turns.turns->empty()) return std::nullopt;  // an empty list
   if (const char* key = FirstMember(object, {"input", "context"}, &input);
       key != nullptr && !input.is_null()) {
-    if (auto problem = ReadString(input, std::string("the value of \"") + key + "\"", &turns->back().input)) {
+    ChatTurn& last = turns.turns->back();
+    if (auto problem = ReadString(input, std::string("the value of \"") + key + "\"", &last.input)) {
       return problem;
     }
-    if (IsBlank(turns->back().input)) turns->back().input.clear();
+    if (IsBlank(last.input)) last.input.clear();
   }
   return std::nullopt;
 }
 
 /// {"instruction", "input"?, "output"}
-Problem ReadInstruction(element object, element instruction, std::vector<ChatTurn>* turns) {
+Problem ReadInstruction(element object, element instruction, TurnList turns) {
   element output;
   if (auto problem = ReadInstructionPrompt(object, instruction, turns)) return problem;
   const char* output_key = FirstMember(object, {"output", "response"}, &output);
   if (output_key == nullptr) return Missing("output");
-  return AppendTurnOrTurns(output, output_key, ChatRole::kAssistant, turns);
+  return AppendAnswer(output, output_key, turns);
 }
 
-Problem ReadAlternatingTexts(element list, std::vector<ChatTurn>* turns) {
+Problem ReadAlternatingTexts(element list, TurnList turns) {
   size_t number = 0;
   for (const element item : list.get_array()) {
-    ChatTurn& turn = turns->emplace_back();
-    turn.role = number % 2 == 0 ? ChatRole::kUser : ChatRole::kAssistant;
+    ChatTurn& turn = turns.Add(number % 2 == 0 ? ChatRole::kUser : ChatRole::kAssistant);
     if (auto problem = ReadString(item, "\"text\"[" + std::to_string(number) + "]", &turn.content))
       return problem;
     ++number;
@@ -184,12 +227,12 @@ Problem ReadAlternatingTexts(element list, std::vector<ChatTurn>* turns) {
 }
 
 Problem ReadPair(element object, const char* prompt_key, element prompt,
-                 std::initializer_list<const char*> answers, std::vector<ChatTurn>* turns) {
+                 std::initializer_list<const char*> answers, TurnList turns) {
   element answer;
   const char* answer_key = FirstMember(object, answers, &answer);
   if (answer_key == nullptr) return Missing(*answers.begin());
   if (auto problem = AppendTurnOrTurns(prompt, prompt_key, ChatRole::kUser, turns)) return problem;
-  return AppendTurnOrTurns(answer, answer_key, ChatRole::kAssistant, turns);
+  return AppendAnswer(answer, answer_key, turns);
 }
 
 Problem NothingRecognised(element object) {
@@ -204,10 +247,10 @@ Problem NothingRecognised(element object) {
       {}};
 }
 
-Problem ReadKnownPrompt(element object, std::vector<ChatTurn>* turns) {
+Problem ReadKnownPrompt(element object, TurnList turns) {
   element value;
   if (const char* key = FirstMember(object, {"messages", "conversations"}, &value)) {
-    return AppendTurns(value, std::string("\"") + key + "\"", turns);
+    return AppendTurns(value, key, turns);
   }
   if (FirstMember(object, {"instruction"}, &value)) return ReadInstructionPrompt(object, value, turns);
   if (const char* key = FirstMember(object, {"prompt", "question"}, &value)) {
@@ -225,18 +268,18 @@ bool IsSample(element object) {
   return true;
 }
 
-Problem ReadSample(element object, std::vector<ChatTurn>* turns) {
+Problem ReadSample(element object, TurnList turns) {
   element text;
   if (auto problem = ReadKnownPrompt(object, turns)) return problem;
   FirstMember(object, {"text"}, &text);
   return AppendTurnOrTurns(text, "text", ChatRole::kAssistant, turns);
 }
 
-Problem ReadKnownShape(element object, std::vector<ChatTurn>* turns) {
+Problem ReadKnownShape(element object, TurnList turns) {
   element value;
   if (IsSample(object)) return ReadSample(object, turns);
   if (const char* key = FirstMember(object, {"messages", "conversations"}, &value)) {
-    return AppendTurns(value, std::string("\"") + key + "\"", turns);
+    return AppendTurns(value, key, turns);
   }
   if (FirstMember(object, {"instruction"}, &value)) return ReadInstruction(object, value, turns);
   if (FirstMember(object, {"input"}, &value) && value.is_array()) {
@@ -293,7 +336,7 @@ std::optional<DocumentProblem> CheckTurns(const ChatRecord& record, ChatRole las
                  NameOf(expected) + " must speak");
     }
     if (turn.role == ChatRole::kAssistant && IsBlank(turn.content)) {
-      return DocumentProblem{SkipReason::kEmptyResponse, "the response is empty", {}, {}};
+      return EmptyResponse();
     }
     expected = turn.role == ChatRole::kUser ? ChatRole::kAssistant : ChatRole::kUser;
   }
@@ -315,7 +358,7 @@ std::optional<DocumentProblem> CheckWholeTurns(const ChatRecord& record, bool an
                (answered ? "another than the assistant" : "the assistant, with nothing to answer"));
   }
   if (answered && last.json.empty() && IsBlank(last.content)) {
-    return DocumentProblem{SkipReason::kEmptyResponse, "the response is empty", {}, {}};
+    return EmptyResponse();
   }
   return std::nullopt;
 }
@@ -324,6 +367,8 @@ struct ChatRecordReader::Impl {
   ChatRecordOptions options;
   JsonLine json;
 
+  TurnList TurnsOf(ChatRecord* record) const { return {&record->turns, options.whole_turns}; }
+  Problem ReadToolsOfWhole(element root, ChatRecord* record) const;
   Problem ReadTurns(element root, ChatRecord* record) const;
 };
 
@@ -348,34 +393,27 @@ std::optional<DocumentProblem> ChatRecordReader::Read(std::string_view line, Cha
 std::optional<DocumentProblem> ChatRecordReader::ReadPrompt(std::string_view line, ChatRecord* record) {
   record->turns.clear();
   record->tools_json.clear();
-  element root, list;
+  element root;
   if (auto problem = impl_->json.Parse(line, &root)) return problem;
-  if (impl_->options.whole_turns) {
-    if (const char* key = FirstMember(root, {"messages", "conversations"}, &list)) {
-      if (auto problem = ReadTools(root, &record->tools_json)) return problem;
-      if (auto problem = ReadWholeTurns(list, std::string("\"") + key + "\"", &record->turns)) return problem;
-      return CheckWholeTurns(*record, false);
-    }
-  }
-  if (auto problem = ReadKnownPrompt(root, &record->turns)) return problem;
-  return CheckTurns(*record, ChatRole::kUser);
+  if (auto problem = impl_->ReadToolsOfWhole(root, record)) return problem;
+  if (auto problem = ReadKnownPrompt(root, impl_->TurnsOf(record))) return problem;
+  return impl_->options.whole_turns ? CheckWholeTurns(*record, /*answered=*/false)
+                                    : CheckTurns(*record, ChatRole::kUser);
+}
+
+Problem ChatRecordReader::Impl::ReadToolsOfWhole(element root, ChatRecord* record) const {
+  return options.whole_turns ? ReadTools(root, &record->tools_json) : std::nullopt;
 }
 
 Problem ChatRecordReader::Impl::ReadTurns(element root, ChatRecord* record) const {
-  std::vector<ChatTurn>* turns = &record->turns;
-  element list;
-  if (options.whole_turns && options.prompt_key.empty() && !IsSample(root)) {
-    if (const char* key = FirstMember(root, {"messages", "conversations"}, &list)) {
-      if (auto problem = ReadTools(root, &record->tools_json)) return problem;
-      return ReadWholeTurns(list, std::string("\"") + key + "\"", turns);
-    }
-  }
+  const TurnList turns = TurnsOf(record);
+  if (auto problem = ReadToolsOfWhole(root, record)) return problem;
   if (options.prompt_key.empty()) return ReadKnownShape(root, turns);
   element prompt, response;
   if (!FindPath(root, options.prompt_key, &prompt)) return Missing(options.prompt_key);
   if (!FindPath(root, options.response_key, &response)) return Missing(options.response_key);
   if (auto problem = AppendTurnOrTurns(prompt, options.prompt_key, ChatRole::kUser, turns)) return problem;
-  return AppendTurnOrTurns(response, options.response_key, ChatRole::kAssistant, turns);
+  return AppendAnswer(response, options.response_key, turns);
 }
 
 }  // namespace trainwright

@@ -10,8 +10,8 @@
 ///   {"question", "answer"}
 ///   {"text": [user, assistant, user, assistant, ...]}
 /// Roles: system; user, human; assistant, gpt, model, bot; others (tool, developer) where whole turns are
-/// read, with the line's "tools". Elsewhere a conversation is a system turn or none, then user
-/// and assistant alternating, and ends with the assistant.
+/// read, with the line's "tools", of whatever shape it is. Elsewhere a conversation is a system turn or none,
+/// then user and assistant alternating, and ends with the assistant.
 #pragma once
 
 #include <memory>
@@ -33,7 +33,7 @@ struct ChatTurn {
   ChatRole role = ChatRole::kUser;
   std::string content;
   std::string input;  ///< of a user turn, what the instruction is about; may be empty
-  std::string json;   ///< the turn as in the record, where whole turns are read; else empty
+  std::string json;   ///< as in the record, without nulls, where whole turns are read from a list; else empty
 };
 
 struct ChatRecord {
@@ -56,8 +56,8 @@ std::optional<DocumentProblem> CheckWholeTurns(const ChatRecord& record, bool an
 struct ChatRecordOptions {
   /// Paths of prompt and response, as --key takes them: strings or lists of turns. Both or neither.
   std::string prompt_key, response_key;
-  /// Turns keep all members of theirs (tool_calls, name, lists of content) and may be of any role, in any
-  /// order: a Jinja template reads them.
+  /// Turns keep all members of theirs (tool_calls, name, lists of content) that are not null, and may be of
+  /// any role, in any order: a Jinja template reads them.
   bool whole_turns = false;
 };
 
