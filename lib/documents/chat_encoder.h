@@ -22,7 +22,7 @@
 #include "lib/documents/chat_record.h"
 #include "lib/documents/chat_template.h"
 #include "lib/documents/document_output.h"
-#include "lib/documents/jinja_chat.h"
+#include "lib/documents/jinja_chats.h"
 #include "lib/tok/tokenizer.h"
 
 namespace trainwright {
@@ -95,7 +95,7 @@ class ChatEncoder {
   std::vector<std::string_view>
       forbidden_;  // in what turns say: the tokenizer would take them for special tokens
   std::array<std::vector<LiteralIds>, kTemplatePartCount> literal_ids_;  // by part and item
-  std::optional<JinjaChat> jinja_;
+  std::optional<JinjaChats> jinja_;
   std::vector<SpecialToken> unmatched_;  // special tokens that the tokenizer does not know in text
   std::vector<uint32_t> answer_end_;
   size_t literals_ = 0, literal_tokenizations_ = 0;

@@ -73,6 +73,7 @@ struct ChatTemplate {
 
   /// A model's own, in Jinja: `text` is its source, and what is above between them says nothing.
   bool is_jinja = false;
+  std::string tool_text;  ///< in place of `text` for conversations with tools; empty: the same
   std::vector<std::pair<std::string, std::string>>
       named_tokens;                   ///< bos_token and its like, as in its folder
   std::chrono::sys_seconds now = {};  ///< what its strftime_now returns

@@ -16,10 +16,14 @@
 namespace trainwright {
 namespace {
 
+using NamedTokens = std::vector<std::pair<std::string, std::string>>;
+
 constexpr uint64_t kMaxTemplateBytes = 1 << 20;
 constexpr uint64_t kMaxTokenizerConfigBytes = 1 << 24;  // some list every special token
 constexpr char kTokenizerConfigName[] = "tokenizer_config.json";
 constexpr char kJinjaName[] = "chat_template.jinja";
+constexpr char kNamedTemplatesFolder[] = "additional_chat_templates", kJinjaExtension[] = ".jinja";
+constexpr char kDefault[] = "default", kToolUse[] = "tool_use";
 
 /// An empty object when there is no such file; what is no object when it holds something else.
 nlohmann::json ParseTokenizerConfig(const std::filesystem::path& path) {
@@ -34,9 +38,13 @@ nlohmann::json ReadTokenizerConfig(const std::filesystem::path& path) {
   return config;
 }
 
+std::string ReadTemplate(const std::string& path) {
+  return std::string(AsText(ReadWholeFile(path, kMaxTemplateBytes)));
+}
+
 /// What a tokenizer's configuration calls its special tokens: "bos_token" and the like.
-std::vector<std::pair<std::string, std::string>> NamedTokensOf(const nlohmann::json& config) {
-  std::vector<std::pair<std::string, std::string>> tokens;
+NamedTokens NamedTokensOf(const nlohmann::json& config) {
+  NamedTokens tokens;
   for (const auto& [key, value] : config.items()) {
     if (!key.ends_with("_token")) continue;
     if (value.is_string()) tokens.emplace_back(key, value.get<std::string>());
@@ -57,16 +65,32 @@ ChatTemplate JinjaTemplate(const std::string& name, std::string source, const nl
   return chat_template;
 }
 
-/// That of a configuration: a string, or a list of named ones, of which the default counts.
+std::filesystem::path NamedTemplateFile(const std::filesystem::path& folder, const std::string& name) {
+  return folder / kNamedTemplatesFolder / (name + kJinjaExtension);
+}
+
+/// The last of a list of named templates that has this name.
+std::optional<std::string> SourceNamed(const std::string& name, const nlohmann::json& list) {
+  std::optional<std::string> found;
+  for (const nlohmann::json& named : list) {
+    if (!named.is_object() || named.value("name", nlohmann::json()) != name) continue;
+    const nlohmann::json source = named.value("template", nlohmann::json());
+    if (source.is_string()) found = source.get<std::string>();
+  }
+  return found;
+}
+
+/// That of a configuration: a string, or a list of named ones, of which those count that get_chat_template of
+/// transformers takes.
 std::optional<ChatTemplate> TemplateOfConfig(const std::string& path, const nlohmann::json& config) {
   const auto member = config.find("chat_template");
   if (member == config.end() || member->is_null()) return std::nullopt;
   if (member->is_string()) return JinjaTemplate(path, member->get<std::string>(), config);
   if (member->is_array()) {
-    for (const nlohmann::json& named : *member) {
-      if (!named.is_object() || named.value("name", nlohmann::json()) != "default") continue;
-      const nlohmann::json source = named.value("template", nlohmann::json());
-      if (source.is_string()) return JinjaTemplate(path, source.get<std::string>(), config);
+    if (auto source = SourceNamed(kDefault, *member)) {
+      ChatTemplate chat_template = JinjaTemplate(path, *std::move(source), config);
+      chat_template.tool_text = SourceNamed(kToolUse, *member).value_or("");
+      return chat_template;
     }
   }
   throw Error(ErrorCode::kUsage, path, "has a chat_template that is neither a text nor has one named default",
@@ -93,13 +117,33 @@ void NameMoreTokens(const std::string& folder, ChatTemplate* chat_template) {
   }
 }
 
+/// A template before which special tokens are set that it names and that `beside` does not hold.
+std::string WithTokensSet(const std::string& text, const NamedTokens& tokens, const NamedTokens& beside) {
+  std::string with_tokens;
+  for (const auto& token : tokens) {
+    if (text.find(token.first) == std::string::npos) continue;
+    if (std::find(beside.begin(), beside.end(), token) != beside.end()) continue;
+    // A tag takes its line's end.
+    with_tokens += "{% set " + token.first + " = " + Quoted(token.second) + " %}\n";
+  }
+  return with_tokens + text;
+}
+
 }  // namespace
 
 std::optional<ChatTemplate> FindFolderTemplate(const std::string& folder) {
-  const std::filesystem::path jinja = std::filesystem::path(folder) / kJinjaName;
-  if (std::filesystem::exists(jinja)) return LoadTemplateFile(jinja);
-  const std::filesystem::path config = std::filesystem::path(folder) / kTokenizerConfigName;
-  return TemplateOfConfig(config, ReadTokenizerConfig(config));
+  const std::filesystem::path path(folder), config = path / kTokenizerConfigName;
+  const std::filesystem::path named = NamedTemplateFile(folder, kDefault);
+  const std::filesystem::path jinja = std::filesystem::exists(named) ? named : path / kJinjaName;
+  std::optional<ChatTemplate> found;
+  if (std::filesystem::exists(jinja)) {
+    found = JinjaTemplate(jinja, ReadTemplate(jinja), ReadTokenizerConfig(config));
+  } else {
+    found = TemplateOfConfig(config, ReadTokenizerConfig(config));
+  }
+  const std::filesystem::path of_tools = NamedTemplateFile(folder, kToolUse);
+  if (found && std::filesystem::exists(of_tools)) found->tool_text = ReadTemplate(of_tools);
+  return found;
 }
 
 std::optional<ChatTemplate> FindAdapterTemplate(const std::string& adapter, const std::string& base) {
@@ -112,9 +156,8 @@ std::optional<ChatTemplate> FindAdapterTemplate(const std::string& adapter, cons
 std::optional<ChatTemplate> LoadTemplateFile(const std::string& path) {
   const std::filesystem::path file(path);
   if (!std::filesystem::is_regular_file(file)) return std::nullopt;
-  if (file.extension() == ".jinja") {
-    const std::vector<uint8_t> bytes = ReadWholeFile(path, kMaxTemplateBytes);
-    return JinjaTemplate(path, std::string(AsText(bytes)),
+  if (file.extension() == kJinjaExtension) {
+    return JinjaTemplate(path, ReadTemplate(path),
                          ReadTokenizerConfig(file.parent_path() / kTokenizerConfigName));
   }
   if (file.extension() != ".json") return std::nullopt;
@@ -128,14 +171,24 @@ void WriteFolderTemplate(const std::string& folder, const ChatTemplate& chat_tem
   const nlohmann::json config =
       ParseTokenizerConfig(std::filesystem::path(tokens_folder) / kTokenizerConfigName);
   const auto beside = NamedTokensOf(config.is_object() ? config : nlohmann::json::object());
-  std::string text;
-  for (const auto& token : chat_template.named_tokens) {
-    if (chat_template.text.find(token.first) == std::string::npos) continue;
-    if (std::find(beside.begin(), beside.end(), token) != beside.end()) continue;
-    text += "{% set " + token.first + " = " + Quoted(token.second) + " %}\n";  // a tag takes its line's end
+  const auto write = [&](const std::string& path, const std::string& text) {
+    WriteFileAtomically(path, AsBytes(WithTokensSet(text, chat_template.named_tokens, beside)));
+  };
+  write(folder + "/" + kJinjaName, chat_template.text);
+  if (chat_template.tool_text.empty()) return;
+  std::filesystem::create_directories(std::filesystem::path(folder) / kNamedTemplatesFolder);
+  write(NamedTemplateFile(folder, kToolUse), chat_template.tool_text);
+}
+
+void CopyNamedTemplates(const std::string& folder, const std::string& out) {
+  const std::filesystem::path from = std::filesystem::path(folder) / kNamedTemplatesFolder;
+  const std::filesystem::path to = std::filesystem::path(out) / kNamedTemplatesFolder;
+  if (!std::filesystem::is_directory(from)) return;
+  for (const auto& entry : std::filesystem::directory_iterator(from)) {
+    if (entry.path().extension() != kJinjaExtension) continue;
+    std::filesystem::create_directories(to);
+    WriteFileAtomically(to / entry.path().filename(), AsBytes(ReadTemplate(entry.path())));
   }
-  text += chat_template.text;
-  WriteFileAtomically(folder + "/" + kJinjaName, AsBytes(text));
 }
 
 }  // namespace trainwright

@@ -1,5 +1,7 @@
 /// The chat template in Jinja of a model's folder, as transformers keeps it: chat_template.jinja, or else the
-/// field chat_template of tokenizer_config.json.
+/// field chat_template of tokenizer_config.json, which may be a list of named ones. More of these are files
+/// additional_chat_templates/NAME.jinja. Of named ones "default" counts, and "tool_use" for conversations
+/// with tools, as in get_chat_template of transformers.
 #pragma once
 
 #include <optional>
@@ -25,9 +27,14 @@ std::optional<ChatTemplate> LoadTemplateFile(const std::string& path);
 
 /// Writes chat_template.jinja, from which transformers renders what the template renders here: special tokens
 /// that it uses and that tokens_folder's tokenizer_config.json names otherwise are set in its first lines.
+/// Likewise additional_chat_templates/tool_use.jinja, where conversations with tools have one of their own.
 /// \param chat_template in Jinja
 /// \throws Error{kIo}
 void WriteFolderTemplate(const std::string& folder, const ChatTemplate& chat_template,
                          const std::string& tokens_folder);
+
+/// Copies the files additional_chat_templates/NAME.jinja of a folder, if there are any.
+/// \throws Error{kIo}, Error{kBadInput} above 1 MiB
+void CopyNamedTemplates(const std::string& folder, const std::string& out);
 
 }  // namespace trainwright

@@ -18,6 +18,11 @@ using Json = nlohmann::ordered_json;
 
 constexpr std::string_view kJinjaSpace = " \t\r\n";
 
+/// What templates for conversations with tools are tried out with.
+constexpr char kTrialTools[] =
+    R"([{"type": "function", "function": {"name": "look", "description": "Looks.", "parameters":)"
+    R"({"type": "object", "properties": {"at": {"type": "string", "description": "What."}}, "required": ["at"]}}}])";
+
 /// UTF-8 of the noncharacters U+FDD0 to U+FDEF, which no text interchanges.
 constexpr int kNoncharacters = 32;
 std::string Noncharacter(int number) {
@@ -167,9 +172,10 @@ Json MessagesOf(const ChatRecord& record) {
   return messages;
 }
 
-JinjaChat::JinjaChat(const ChatTemplate& chat_template, const Tokenizer& tokenizer)
-    : name_(chat_template.name),
-      template_(jinja::Template::Parse(chat_template.text, "template " + chat_template.name)),
+JinjaChat::JinjaChat(const ChatTemplate& chat_template, const Tokenizer& tokenizer, bool of_tools)
+    : name_(chat_template.name + (of_tools ? " (tool_use)" : "")),
+      template_(jinja::Template::Parse(of_tools ? chat_template.tool_text : chat_template.text,
+                                       "template " + name_)),
       named_tokens_(Json::object()) {
   options_.now = chat_template.now;
   options_.poll = ThrowIfStopped;
@@ -182,7 +188,7 @@ JinjaChat::JinjaChat(const ChatTemplate& chat_template, const Tokenizer& tokeniz
     }
   }
   if (named_tokens_.contains("eos_token")) eos_ = named_tokens_["eos_token"].get<std::string>();
-  TryOut();
+  TryOut(of_tools);
 }
 
 jinja::Rendered JinjaChat::RenderText(Said* said, bool prompt) const {
@@ -475,10 +481,11 @@ std::optional<DocumentProblem> JinjaChat::RenderPrompt(const ChatRecord& record,
   return std::nullopt;
 }
 
-void JinjaChat::TryOut() {
+void JinjaChat::TryOut(bool of_tools) {
   Said said(named_tokens_);
   said.messages() = {{{"role", "user"}, {"content", "Which one?"}},
                      {{"role", "assistant"}, {"content", "This"}}};
+  if (of_tools) said.tools() = Json::parse(kTrialTools);
   std::string text;
   std::vector<jinja::Span> generations;
   try {
@@ -490,6 +497,7 @@ void JinjaChat::TryOut() {
     return;  // it wants other conversations
   } catch (const Error& error) {
     if (IsStop(error)) throw;
+    if (of_tools) return;  // it wants other tools
     throw Error(ErrorCode::kUsage, "template " + name_,
                 "does not render a question and its answer: " + std::string(error.what()), "",
                 "see CHAT TEMPLATES in pretokenize(1)");

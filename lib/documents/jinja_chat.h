@@ -48,8 +48,9 @@ inline constexpr uint64_t kMostStepsOfConversation = 1'000'000'000;
 class JinjaChat {
  public:
   /// \param tokenizer names BOS and EOS where the template's folder does not; outlives the object
+  /// \param of_tools by the template's tool_text, which it has
   /// \throws Error{kUsage} naming what is no Jinja, or that it does not say where its answers are
-  JinjaChat(const ChatTemplate& chat_template, const Tokenizer& tokenizer);
+  JinjaChat(const ChatTemplate& chat_template, const Tokenizer& tokenizer, bool of_tools = false);
 
   /// \param last_only only the last answer is looked for
   /// \returns why the template does not render it, or nullopt
@@ -85,7 +86,7 @@ class JinjaChat {
   /// The bytes of the longest special token that the text begins with; 0: none.
   size_t SpecialAt(std::string_view text) const;
   void Finish(const Said& said, RenderedChat* chat) const;
-  void TryOut();
+  void TryOut(bool of_tools);
 
   std::string name_;
   jinja::Template template_;

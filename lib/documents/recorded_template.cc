@@ -12,8 +12,8 @@
 namespace trainwright {
 namespace {
 
-constexpr char kText[] = "template", kLanguage[] = "template_language", kTokens[] = "template_tokens",
-               kTime[] = "template_time_s", kJinja[] = "jinja";
+constexpr char kText[] = "template", kToolText[] = "template_tool_use", kLanguage[] = "template_language",
+               kTokens[] = "template_tokens", kTime[] = "template_time_s", kJinja[] = "jinja";
 constexpr char kName[] = "of the training data";
 
 /// What provenance says of templates of conversations, once each.
@@ -23,7 +23,7 @@ std::vector<nlohmann::ordered_json> RecordsIn(const nlohmann::ordered_json& prov
     const auto of = [&](const char* key) { return options.value(key, nlohmann::ordered_json()); };
     if (of("records") != RecordKindName(RecordKind::kSft) || !of(kText).is_string()) continue;
     nlohmann::ordered_json record;
-    for (const char* key : {kText, kLanguage, kTokens}) record[key] = of(key);
+    for (const char* key : {kText, kToolText, kLanguage, kTokens}) record[key] = of(key);
     if (std::find(records.begin(), records.end(), record) == records.end())
       records.push_back(std::move(record));
   }
@@ -46,10 +46,14 @@ nlohmann::json RecordOfTemplate(const ChatTemplate& chat_template) {
   if (!chat_template.is_jinja) return record;
   record[kLanguage] = kJinja;
   record[kTokens] = chat_template.named_tokens;
+  const auto uses_time = [&](const std::string& text) {
+    return jinja::Template::Parse(text, "template " + chat_template.name).uses_time();
+  };
   // Where it shapes ids alone: the same input makes the same bytes on another day.
-  if (jinja::Template::Parse(chat_template.text, "template " + chat_template.name).uses_time()) {
+  if (uses_time(chat_template.text) || uses_time(chat_template.tool_text)) {
     record[kTime] = chat_template.now.time_since_epoch().count();
   }
+  if (!chat_template.tool_text.empty()) record[kToolText] = chat_template.tool_text;
   return record;
 }
 
@@ -63,6 +67,7 @@ std::optional<ChatTemplate> RecordedTemplate(const nlohmann::ordered_json& prove
   chat_template.name = kName;
   chat_template.text = text;
   chat_template.is_jinja = true;
+  if (record[kToolText].is_string()) chat_template.tool_text = record[kToolText].get<std::string>();
   if (record[kTokens].is_array()) {
     for (const auto& token : record[kTokens]) {
       if (token.is_array() && token.size() == 2 && token[0].is_string() && token[1].is_string())

@@ -112,7 +112,11 @@ void WriteModelLike(const std::string& folder, const LanguageModel& model,
     if (!fs::exists(folder + "/" + name)) continue;
     WriteFileAtomically(out + "/" + name, ReadWholeFile(folder + "/" + name, uint64_t{1} << 30));
   }
-  if (chat_template) WriteFolderTemplate(out, *chat_template, out);
+  if (chat_template) {
+    WriteFolderTemplate(out, *chat_template, out);
+  } else {
+    CopyNamedTemplates(folder, out);
+  }
   AtomicFileSink weights(out + "/" + kWeightsFileName);
   SaveWeights(model.parameters(), &weights);
   weights.Commit();
