@@ -58,6 +58,13 @@ void ByteLevelBpeTokenizer::EncodeContinued(std::string_view text, std::vector<u
   EncodeAll(text, /*prefix_first=*/false, ids);
 }
 
+void ByteLevelBpeTokenizer::EncodeUnmatched(std::string_view text, bool continued,
+                                            std::vector<uint32_t>* ids) const {
+  const auto worker = workers_.Borrow();
+  if (json().nfc && NormalizeNfc(text, &worker.get()->normalized)) text = worker.get()->normalized;
+  EncodeText(text, /*prefix=*/!continued, worker.get(), ids);
+}
+
 void ByteLevelBpeTokenizer::EncodeAll(std::string_view text, bool prefix_first,
                                       std::vector<uint32_t>* ids) const {
   const auto worker = workers_.Borrow();

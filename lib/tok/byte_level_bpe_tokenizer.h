@@ -38,6 +38,7 @@ class ByteLevelBpeTokenizer final : public JsonTokenizer {
 
   void Encode(std::string_view text, std::vector<uint32_t>* ids) const override;
   void EncodeContinued(std::string_view text, std::vector<uint32_t>* ids) const override;
+  void EncodeUnmatched(std::string_view text, bool continued, std::vector<uint32_t>* ids) const override;
   /// The space that ByteLevel puts before a text, with add_prefix_space.
   bool marks_start() const override { return json().add_prefix_space; }
   /// See reference_byte_level_bpe.h.

@@ -25,6 +25,13 @@ void ReferenceByteLevelBpe::EncodeContinued(std::string_view text, std::vector<u
   EncodeAll(text, /*mark=*/false, ids);
 }
 
+void ReferenceByteLevelBpe::EncodeUnmatched(std::string_view text, bool continued,
+                                            std::vector<uint32_t>* ids) const {
+  std::string normalized;
+  if (!json_.nfc || !NormalizeNfc(text, &normalized)) normalized = text;
+  EncodeText(normalized, /*mark=*/!continued, ids);
+}
+
 void ReferenceByteLevelBpe::EncodeAll(std::string_view text, bool mark, std::vector<uint32_t>* ids) const {
   CutAtAddedTokens(
       text, json_.added_tokens, /*normalized=*/false,

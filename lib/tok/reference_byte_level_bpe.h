@@ -27,6 +27,7 @@ class ReferenceByteLevelBpe final : public Tokenizer {
 
   void Encode(std::string_view text, std::vector<uint32_t>* ids) const override;
   void EncodeContinued(std::string_view text, std::vector<uint32_t>* ids) const override;
+  void EncodeUnmatched(std::string_view text, bool continued, std::vector<uint32_t>* ids) const override;
   bool marks_start() const override { return json_.add_prefix_space; }
   std::string method() const override { return "the suite's slow byte-level BPE"; }
   const std::vector<SpecialToken>& special_tokens() const override { return original_.special_tokens(); }

@@ -50,36 +50,41 @@ ReferenceTextTokenizer::ReferenceTextTokenizer(TokenizerJson json, const Tokeniz
 }
 
 void ReferenceTextTokenizer::Encode(std::string_view text, std::vector<uint32_t>* ids) const {
-  EncodeAll(text, /*mark=*/true, /*after_space=*/false, ids);
+  EncodeFrom(text, /*continued=*/false, json_.added_tokens, ids);
 }
 
 void ReferenceTextTokenizer::EncodeContinued(std::string_view text, std::vector<uint32_t>* ids) const {
-  const bool mark = !marks_start();
-  const auto first = CharactersOf(ReplaceInvalidUtf8(text.substr(0, 4)));
-  const bool drops = pipeline().cut_at_white_space || normalizer_.strips_left();
-  const bool after_space = drops && !first.empty() && IsSpace(first[0]);
-  EncodeAll(text, mark || after_space, after_space, ids);
+  EncodeFrom(text, /*continued=*/true, json_.added_tokens, ids);
 }
 
-void ReferenceTextTokenizer::EncodeAll(std::string_view text, bool mark, bool after_space,
-                                       std::vector<uint32_t>* ids) const {
+void ReferenceTextTokenizer::EncodeUnmatched(std::string_view text, bool continued,
+                                             std::vector<uint32_t>* ids) const {
+  EncodeFrom(text, continued, {}, ids);
+}
+
+void ReferenceTextTokenizer::EncodeFrom(std::string_view text, bool continued,
+                                        const std::vector<AddedToken>& added,
+                                        std::vector<uint32_t>* ids) const {
   const std::string valid = ReplaceInvalidUtf8(text);
+  const auto first_characters = CharactersOf(ReplaceInvalidUtf8(text.substr(0, 4)));
+  const bool drops = pipeline().cut_at_white_space || normalizer_.strips_left();
+  const bool after_space = continued && drops && !first_characters.empty() && IsSpace(first_characters[0]);
+  const bool mark = !continued || !marks_start() || after_space;
   CutAtAddedTokens(
-      valid, json_.added_tokens, /*normalized=*/false,
-      [&](const AddedToken& token) { ids->push_back(token.id); },
+      valid, added, /*normalized=*/false, [&](const AddedToken& token) { ids->push_back(token.id); },
       [&](std::string_view part, bool first) {
-        EncodeStretch(part, mark || !first, first, first && after_space, ids);
+        EncodeStretch(part, mark || !first, first, first && after_space, added, ids);
       });
 }
 
 void ReferenceTextTokenizer::EncodeStretch(std::string_view text, bool mark, bool origin, bool after_space,
+                                           const std::vector<AddedToken>& added,
                                            std::vector<uint32_t>* ids) const {
   std::string normalized;
   const bool keeps_first = normalizer_.Normalize(text, mark, &normalized);
   if (pipeline().folds_by_normalizer) normalized = WithMarks(normalized);
   CutAtAddedTokens(
-      normalized, json_.added_tokens, /*normalized=*/true,
-      [&](const AddedToken& token) { ids->push_back(token.id); },
+      normalized, added, /*normalized=*/true, [&](const AddedToken& token) { ids->push_back(token.id); },
       [&](std::string_view part, bool first) {
         const bool from_origin = origin && first && (keeps_first || after_space);
         for (const std::string& piece : PiecesOf(std::string(part), mark || !first, from_origin)) {

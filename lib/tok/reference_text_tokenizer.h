@@ -28,6 +28,7 @@ class ReferenceTextTokenizer final : public Tokenizer {
 
   void Encode(std::string_view text, std::vector<uint32_t>* ids) const override;
   void EncodeContinued(std::string_view text, std::vector<uint32_t>* ids) const override;
+  void EncodeUnmatched(std::string_view text, bool continued, std::vector<uint32_t>* ids) const override;
   bool marks_start() const override { return pipeline().marks_start(); }
   std::string method() const override { return "the suite's slow reading of tokenizer.json"; }
   const std::vector<SpecialToken>& special_tokens() const override { return original_.special_tokens(); }
@@ -36,9 +37,11 @@ class ReferenceTextTokenizer final : public Tokenizer {
 
  private:
   const TextPipeline& pipeline() const { return *json_.text; }
-  void EncodeAll(std::string_view text, bool mark, bool after_space, std::vector<uint32_t>* ids) const;
+  /// \param added the added tokens that are looked for
+  void EncodeFrom(std::string_view text, bool continued, const std::vector<AddedToken>& added,
+                  std::vector<uint32_t>* ids) const;
   void EncodeStretch(std::string_view text, bool mark, bool origin, bool after_space,
-                     std::vector<uint32_t>* ids) const;
+                     const std::vector<AddedToken>& added, std::vector<uint32_t>* ids) const;
   std::vector<std::string> PiecesOf(const std::string& text, bool mark, bool origin) const;
   void EncodePiece(const std::string& piece, std::vector<uint32_t>* ids) const;
   void EncodeBpe(const std::string& piece, std::vector<uint32_t>* ids) const;

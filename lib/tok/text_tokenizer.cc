@@ -63,12 +63,20 @@ std::unique_ptr<Tokenizer> TextTokenizer::MakeReference() const {
 }
 
 void TextTokenizer::Encode(std::string_view text, std::vector<uint32_t>* ids) const {
-  EncodeAll(text, {}, ids);
+  EncodeAll(text, {}, {raw_tokens_, normalized_tokens_}, ids);
 }
 
 void TextTokenizer::EncodeContinued(std::string_view text, std::vector<uint32_t>* ids) const {
+  EncodeAll(text, ContinuedStart(text), {raw_tokens_, normalized_tokens_}, ids);
+}
+
+void TextTokenizer::EncodeUnmatched(std::string_view text, bool continued, std::vector<uint32_t>* ids) const {
+  EncodeAll(text, continued ? ContinuedStart(text) : Start(), {no_tokens_, no_tokens_}, ids);
+}
+
+TextTokenizer::Start TextTokenizer::ContinuedStart(std::string_view text) const {
   const bool after_space = DropsSpaceAt(text);
-  EncodeAll(text, {after_space || !marks_start(), true, after_space}, ids);
+  return {after_space || !marks_start(), true, after_space};
 }
 
 bool TextTokenizer::DropsSpaceAt(std::string_view text) const {
@@ -77,25 +85,28 @@ bool TextTokenizer::DropsSpaceAt(std::string_view text) const {
   return drops && first.size_bytes > 0 && IsSpace(first.code_point);
 }
 
-void TextTokenizer::EncodeAll(std::string_view text, Start start, std::vector<uint32_t>* ids) const {
+void TextTokenizer::EncodeAll(std::string_view text, Start start, const Matchers& matchers,
+                              std::vector<uint32_t>* ids) const {
   std::string valid;
   if (FindInvalidUtf8(text) != std::string_view::npos) {
     valid = ReplaceInvalidUtf8(text);
     text = valid;
   }
   const auto worker = workers_.Borrow();
-  raw_tokens_.Cut(text, [&](const AddedTokenMatcher::Part& part) {
+  matchers.raw.Cut(text, [&](const AddedTokenMatcher::Part& part) {
     if (part.token != nullptr) {
       ids->push_back(part.token->id);
       return;
     }
     const std::string_view stretch = text.substr(part.begin, part.end - part.begin);
-    EncodeStretch(stretch, part.begin == 0 ? start : Start{true, false, false}, worker.get(), ids);
+    EncodeStretch(stretch, part.begin == 0 ? start : Start{true, false, false}, matchers.normalized,
+                  worker.get(), ids);
   });
 }
 
 /// What is between added tokens that are looked for in text as it is.
-void TextTokenizer::EncodeStretch(std::string_view text, Start start, Worker* worker,
+void TextTokenizer::EncodeStretch(std::string_view text, Start start,
+                                  const AddedTokenMatcher& normalized_tokens, Worker* worker,
                                   std::vector<uint32_t>* ids) const {
   if (only_marks_ && pipeline().prepend == TextPipeline::Prepend::kNever && bpe_ != nullptr &&
       whole_pieces_.empty()) {
@@ -106,7 +117,7 @@ void TextTokenizer::EncodeStretch(std::string_view text, Start start, Worker* wo
     worker->normalized = WithSpaces(worker->normalized);
   }
   const std::string_view normalized = worker->normalized;
-  normalized_tokens_.Cut(normalized, [&](const AddedTokenMatcher::Part& part) {
+  normalized_tokens.Cut(normalized, [&](const AddedTokenMatcher::Part& part) {
     if (part.token != nullptr) {
       ids->push_back(part.token->id);
       return;

@@ -42,6 +42,7 @@ class TextTokenizer final : public JsonTokenizer {
   void Encode(std::string_view text, std::vector<uint32_t>* ids) const override;
   /// A space at the beginning that the tokenizer drops is the mark then.
   void EncodeContinued(std::string_view text, std::vector<uint32_t>* ids) const override;
+  void EncodeUnmatched(std::string_view text, bool continued, std::vector<uint32_t>* ids) const override;
   bool marks_start() const override { return pipeline().marks_start(); }
   /// See reference_text_tokenizer.h.
   std::unique_ptr<Tokenizer> MakeReference() const override;
@@ -64,8 +65,16 @@ class TextTokenizer final : public JsonTokenizer {
   };
 
   const TextPipeline& pipeline() const { return *json().text; }
-  void EncodeAll(std::string_view text, Start start, std::vector<uint32_t>* ids) const;
-  void EncodeStretch(std::string_view text, Start start, Worker* worker, std::vector<uint32_t>* ids) const;
+  /// The added tokens that are looked for in text as it is, and in normalised text.
+  struct Matchers {
+    const AddedTokenMatcher &raw, &normalized;
+  };
+
+  Start ContinuedStart(std::string_view text) const;
+  void EncodeAll(std::string_view text, Start start, const Matchers& matchers,
+                 std::vector<uint32_t>* ids) const;
+  void EncodeStretch(std::string_view text, Start start, const AddedTokenMatcher& normalized_tokens,
+                     Worker* worker, std::vector<uint32_t>* ids) const;
   void EncodePart(std::string_view text, Start start, Worker* worker, std::vector<uint32_t>* ids) const;
   void EncodeWords(std::string_view text, bool marked, Worker* worker, std::vector<uint32_t>* ids) const;
   void EncodeMarked(std::string_view text, Worker* worker, std::vector<uint32_t>* ids) const;
@@ -74,7 +83,7 @@ class TextTokenizer final : public JsonTokenizer {
   bool DropsSpaceAt(std::string_view text) const;
 
   TextNormalizer normalizer_;
-  AddedTokenMatcher raw_tokens_, normalized_tokens_;
+  AddedTokenMatcher raw_tokens_, normalized_tokens_, no_tokens_{{}, false};
   TextDecoder decoder_;
   std::unique_ptr<SentencePieceBpe> bpe_;
   std::optional<JsonUnigram> unigram_;

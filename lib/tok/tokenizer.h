@@ -31,6 +31,11 @@ class Tokenizer {
   /// Likewise for text that continues a text: without the mark that Encode puts at the beginning, if it
   /// does.
   virtual void EncodeContinued(std::string_view text, std::vector<uint32_t>* ids) const { Encode(text, ids); }
+  /// Likewise, but text that spells an added token of tokenizer.json is cut like any other.
+  /// \param continued whether the text continues a text
+  virtual void EncodeUnmatched(std::string_view text, bool continued, std::vector<uint32_t>* ids) const {
+    continued ? EncodeContinued(text, ids) : Encode(text, ids);
+  }
   /// Whether Encode and EncodeContinued differ.
   virtual bool marks_start() const { return false; }
   /// Who encodes, for messages: "encoded by the suite itself".

@@ -110,6 +110,25 @@ TEST_P(ByteLevelBpeFamilyTest, ItsSlowReferenceGivesTheLibrarysIdsToo) {
 }
 
 // The same bytes in an allocation of their own, for sanitizers, and with others behind them.
+TEST_P(ByteLevelBpeFamilyTest, UnmatchedTextIsEncodedAsWithoutAddedTokens) {
+  json plain = json::parse(ReadFile(FamilyPath(GetParam())));
+  plain["added_tokens"] = json::array();
+  const ByteLevelBpeTokenizer without(plain.dump(), GetParam());
+  const auto reference = tokenizer_.MakeReference();
+  std::vector<std::string> texts = Goldens()["texts"].get<std::vector<std::string>>();
+  for (const SpecialToken& special : tokenizer_.special_tokens()) texts.push_back(" a" + special.text + " b");
+  for (const std::string& text : texts) {
+    for (const Tokenizer* tokenizer : std::initializer_list<const Tokenizer*>{&tokenizer_, reference.get()}) {
+      std::vector<uint32_t> at_start, continued, expected;
+      tokenizer->EncodeUnmatched(text, /*continued=*/false, &at_start);
+      tokenizer->EncodeUnmatched(text, /*continued=*/true, &continued);
+      without.EncodeContinued(text, &expected);
+      EXPECT_EQ(at_start, Encode(without, text)) << text;
+      EXPECT_EQ(continued, expected) << text;
+    }
+  }
+}
+
 TEST_P(ByteLevelBpeFamilyTest, TheIdsOfAnyBytesDependOnThoseBytesAlone) {
   SCOPED_TRACE(test::TestSeed());
   test::DocumentRandom random(test::TestSeed(), 1);

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <functional>
+#include <initializer_list>
 #include <nlohmann/json.hpp>
 #include <thread>
 #include <tuple>
@@ -49,6 +50,13 @@ std::vector<uint32_t> EncodeContinued(const Tokenizer& tokenizer, std::string_vi
 
 std::unique_ptr<JsonTokenizer> Family(const std::string& family) {
   return MakeJsonTokenizer(ReadFile(FamilyPath(family)), family);
+}
+
+/// A tokenizer of the same model that knows no added tokens.
+std::unique_ptr<JsonTokenizer> WithoutAddedTokens(const std::string& family) {
+  json file = json::parse(ReadFile(FamilyPath(family)));
+  file["added_tokens"] = json::array();
+  return MakeJsonTokenizer(file.dump(), family);
 }
 
 class TextTokenizerFamilyTest : public ::testing::TestWithParam<const char*> {
@@ -111,6 +119,24 @@ TEST_P(TextTokenizerFamilyTest, ItsSlowReferenceGivesTheLibrarysIdsToo) {
     }
     ASSERT_EQ(Encode(*reference, text), Encode(*tokenizer_, text)) << "document " << i;
     ASSERT_EQ(EncodeContinued(*reference, text), EncodeContinued(*tokenizer_, text)) << "document " << i;
+  }
+}
+
+TEST_P(TextTokenizerFamilyTest, UnmatchedTextIsEncodedAsWithoutAddedTokens) {
+  const auto without = WithoutAddedTokens(GetParam());
+  const auto reference = tokenizer_->MakeReference();
+  std::vector<std::string> texts = Goldens()["written"].get<std::vector<std::string>>();
+  for (const SpecialToken& special : tokenizer_->special_tokens())
+    texts.push_back(" a" + special.text + " b");
+  for (const std::string& text : texts) {
+    for (const Tokenizer* tokenizer :
+         std::initializer_list<const Tokenizer*>{tokenizer_.get(), reference.get()}) {
+      std::vector<uint32_t> at_start, continued;
+      tokenizer->EncodeUnmatched(text, /*continued=*/false, &at_start);
+      tokenizer->EncodeUnmatched(text, /*continued=*/true, &continued);
+      EXPECT_EQ(at_start, Encode(*without, text)) << text;
+      EXPECT_EQ(continued, EncodeContinued(*without, text)) << text;
+    }
   }
 }
 
