@@ -83,7 +83,8 @@ const Value& Evaluator::Global(int id) {
     Value value = Value::Undefined(Value::String(name));
     const auto it = variables_.find(name);
     if (it != variables_.end()) {
-      value = ValueOfJson(machine_, *it);
+      const std::vector<std::string>& data = machine_.options().data_variables;
+      value = ValueOfJson(machine_, *it, std::find(data.begin(), data.end(), name) != data.end());
     } else {
       FindGlobal(name, &value);
     }
@@ -130,11 +131,11 @@ Value Evaluator::EvaluateCompare(const Expression& expression) {
 }
 
 Value Evaluator::EvaluateConcat(const Expression& expression) {
-  std::string text;
+  TracedText text;
   for (const ExpressionPtr& part : expression.parts) {
     const Value value = Evaluate(*part);
     machine_.WorkOn(value);
-    text += Str(value);
+    text.Add(TracedStr(value));
   }
   return machine_.Text(std::move(text));
 }
@@ -208,6 +209,7 @@ Value Evaluator::EvaluateCall(const Expression& expression, const Value* caller)
 Value Evaluator::EvaluateFilter(const Expression& expression) {
   const Value value = expression.parts[0] == nullptr ? block_value_ : Evaluate(*expression.parts[0]);
   Arguments arguments = EvaluateArguments(expression);
+  const Machine::DataScope scope(machine_, value, arguments);
   Value filtered = expression.filter(machine_, value, arguments);
   // Rounds of the loop could take the items of an iterator from each other.
   if (filtered.is(Kind::kIterator) && !in_turn_loop_) machine_.NoteLookAround();

@@ -24,9 +24,14 @@ std::string TextOf(Machine& machine, const Value& value) {
   return Str(value);
 }
 
-std::string PlainText(Machine& machine, const Value& value) {
+TracedText TracedOf(Machine& machine, const Value& value) {
+  machine.WorkOn(value);
+  return TracedStr(value);
+}
+
+TracedText PlainText(Machine& machine, const Value& value) {
   if (value.is_markup()) throw Problem("this filter of a Markup string is not supported");
-  return TextOf(machine, value);
+  return TracedOf(machine, value);
 }
 
 const std::string& NeedText(Machine& machine, const char* filter, const Value& value) {
@@ -281,7 +286,7 @@ Value SumFilter(Machine& machine, const Value& value, Arguments& arguments) {
 template <std::string (*function)(std::string_view)>
 Value TextFilter(Machine& machine, const Value& value, Arguments& arguments) {
   const Parameters none("the filter", arguments, {});
-  return machine.Text(function(PlainText(machine, value)));
+  return machine.Text(function(PlainText(machine, value).bytes()));
 }
 
 // Words begin behind white space and opening brackets, not behind every sign as in str.title.
@@ -316,7 +321,7 @@ Value CenterFilter(Machine& machine, const Value& value, Arguments& arguments) {
   const Parameters given("center", arguments, {"width"});
   const int64_t width = given.IntegerOr(0, 80);
   machine.Charge(static_cast<uint64_t>(std::max<int64_t>(width, 0)));
-  return machine.Text(Padded(PlainText(machine, value), width, " ", 0));
+  return machine.Text(Padded(PlainText(machine, value).bytes(), width, " ", 0));
 }
 
 Value EscapeFilter(Machine& machine, const Value& value, Arguments& arguments) {
@@ -350,19 +355,19 @@ Value EscapeFilter(Machine& machine, const Value& value, Arguments& arguments) {
 Value SafeFilter(Machine& machine, const Value& value, Arguments& arguments) {
   const Parameters none("safe", arguments, {});
   if (value.is_markup()) return value;
-  return (value.is_string() ? value : machine.Text(TextOf(machine, value))).AsMarkup();
+  return (value.is_string() ? value : machine.Text(TracedOf(machine, value))).AsMarkup();
 }
 
 Value StringFilter(Machine& machine, const Value& value, Arguments& arguments) {
   const Parameters none("string", arguments, {});
-  return value.is_string() ? value : machine.Text(TextOf(machine, value));
+  return value.is_string() ? value : machine.Text(TracedOf(machine, value));
 }
 
 Value FormatFilter(Machine& machine, const Value& value, Arguments& arguments) {
   if (!arguments.named.empty() && !arguments.positional.empty()) {
     throw Problem("can't handle positional and keyword arguments at the same time");
   }
-  const std::string format = PlainText(machine, value);
+  const TracedText format = PlainText(machine, value);
   if (arguments.named.empty()) {
     return machine.Text(PercentFormatted(machine, format, Value::Tuple(arguments.positional)));
   }
@@ -373,7 +378,9 @@ Value FormatFilter(Machine& machine, const Value& value, Arguments& arguments) {
 
 Value IndentFilter(Machine& machine, const Value& value, Arguments& arguments) {
   const Parameters given("indent", arguments, {"width", "first", "blank"});
-  const std::string text = NeedText(machine, "indent", value) + "\n";
+  NeedText(machine, "indent", value);
+  TracedText text = value.traced();
+  text.Add("\n", /*is_data=*/false);
   std::string indent;
   if (given.has(0) && given[0].is_string()) {
     indent = given.Text(0);
@@ -383,15 +390,16 @@ Value IndentFilter(Machine& machine, const Value& value, Arguments& arguments) {
     indent.assign(static_cast<size_t>(width), ' ');
   }
   const bool blank = given.TruthOr(2, false);
-  std::string out;
+  const bool is_data = given.has(0) && given[0].HasData();
+  TracedText out;
   bool first = true;
   for (size_t at = 0; at < text.size();) {
-    const std::string_view line = NextLine(text, false, &at);
+    const std::string_view line = NextLine(text.bytes(), false, &at);
     machine.Step();
     machine.Charge(indent.size() + line.size());
-    if (!first) out += '\n';
-    if (first ? given.TruthOr(1, false) : blank || !line.empty()) out += indent;
-    out += line;
+    if (!first) out.Add("\n", false);
+    if (first ? given.TruthOr(1, false) : blank || !line.empty()) out.Add(indent, is_data);
+    out.Add(text.Part(line));
     first = false;
   }
   return machine.Text(std::move(out));
@@ -399,17 +407,17 @@ Value IndentFilter(Machine& machine, const Value& value, Arguments& arguments) {
 
 Value JoinFilter(Machine& machine, const Value& value, Arguments& arguments) {
   const Parameters given("join", arguments, {"d", "attribute"});
-  const std::string separator = given.has(0) ? TextOf(machine, given[0]) : "";
+  const TracedText separator = given.has(0) ? TracedOf(machine, given[0]) : TracedText();
   const Path path = PathOf(machine, given.Or(1, Value::None()));
-  std::string out;
+  TracedText out;
   bool first = true;
   for (const Value& item : ItemsOf(machine, value)) {
-    if (!first) out += separator;
+    if (!first) out.Add(separator);
     first = false;
-    const std::string text = TextOf(machine, Follow(machine, item, path));
+    const TracedText text = TracedOf(machine, Follow(machine, item, path));
     machine.Step();
     machine.Charge(text.size() + separator.size());
-    out += text;
+    out.Add(text);
   }
   return machine.Text(std::move(out));
 }
@@ -417,17 +425,17 @@ Value JoinFilter(Machine& machine, const Value& value, Arguments& arguments) {
 Value ReplaceFilter(Machine& machine, const Value& value, Arguments& arguments) {
   const Parameters given("replace", arguments, {"old", "new", "count"}, 2);
   const int64_t most = given.has(2) && !given[2].is(Kind::kNone) ? given.Integer(2) : -1;
-  return ReplaceCounted(machine, TextOf(machine, value), TextOf(machine, given[0]), TextOf(machine, given[1]),
-                        most);
+  return ReplaceCounted(machine, TracedOf(machine, value), TextOf(machine, given[0]),
+                        TracedOf(machine, given[1]), most);
 }
 
 Value TrimFilter(Machine& machine, const Value& value, Arguments& arguments) {
   const Parameters given("trim", arguments, {"chars"});
-  const std::string text = PlainText(machine, value);
+  const TracedText text = PlainText(machine, value);
   if (!given.has(0) || given[0].is(Kind::kNone))
-    return machine.Text(std::string(Stripped(text, "", true, true)));
+    return machine.Text(text.Part(Stripped(text.bytes(), "", true, true)));
   if (given.Text(0).empty()) return value;
-  return machine.Text(std::string(Stripped(text, given.Text(0), true, true)));
+  return machine.Text(text.Part(Stripped(text.bytes(), given.Text(0), true, true)));
 }
 
 Value TruncateFilter(Machine& machine, const Value& value, Arguments& arguments) {

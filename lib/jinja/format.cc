@@ -75,13 +75,14 @@ std::string PrintedText(const FieldFormat& field, std::string text) {
 
 class PercentFormatter {
  public:
-  PercentFormatter(Machine& machine, std::string_view format, const Value& values)
-      : machine_(machine), format_(format), values_(values) {}
+  PercentFormatter(Machine& machine, const TracedText& format, const Value& values)
+      : machine_(machine), traced_(format), format_(format.bytes()), values_(values) {}
 
-  std::string Run() {
+  TracedText Run() {
     while (at_ < format_.size()) {
       if (format_[at_] != '%') {
-        out_ += format_[at_++];
+        out_.AddPart(traced_, at_, at_ + 1);
+        ++at_;
         continue;
       }
       ++at_;
@@ -139,7 +140,7 @@ class PercentFormatter {
     if (at_ == format_.size()) throw Problem("incomplete format");
     field.type = format_[at_++];
     if (field.type == '%') {
-      out_ += '%';
+      out_.AddPart(traced_, at_ - 1, at_);
       return;
     }
     if (value == nullptr) value = &Take();
@@ -149,6 +150,11 @@ class PercentFormatter {
   }
 
   void Append(const FieldFormat& field, const Value& value) {
+    const bool as_it_is = field.width == 0 && field.precision < 0;
+    if (field.type == 's' && as_it_is && value.is_string()) {
+      machine_.Charge(value.traced().cost());
+      return out_.Add(value.traced());
+    }
     std::string text;
     if (field.type == 's' || field.type == 'r') {
       text = PrintedText(field, field.type == 's' ? Str(value) : Repr(value));
@@ -162,20 +168,20 @@ class PercentFormatter {
       throw Problem(std::string("the format %") + field.type + " is not supported");
     }
     machine_.Charge(text.size());
-    out_ += text;
+    out_.Add(text, value.HasData());
   }
 
   Machine& machine_;
+  const TracedText& traced_;
   std::string_view format_;
   const Value& values_;
   size_t at_ = 0, taken_ = 0;
   bool named_ = false;
-  std::string out_;
+  TracedText out_;
 };
 
 // What stands behind the colon of a brace: [[fill]align][sign][0][width][,][.precision][type].
 std::string Specified(const Value& value, std::string_view spec) {
-  if (spec.empty()) return Str(value);
   FieldFormat field;
   std::string fill = " ";
   char align = 0;
@@ -221,16 +227,16 @@ std::string Specified(const Value& value, std::string_view spec) {
 
 class BraceFormatter {
  public:
-  BraceFormatter(Machine& machine, std::string_view format, const Arguments& arguments)
-      : machine_(machine), format_(format), arguments_(arguments) {}
+  BraceFormatter(Machine& machine, const TracedText& format, const Arguments& arguments)
+      : machine_(machine), traced_(format), format_(format.bytes()), arguments_(arguments) {}
 
-  std::string Run() {
+  TracedText Run() {
     while (at_ < format_.size()) {
       const char c = format_[at_++];
       if (c != '{' && c != '}') {
-        out_ += c;
+        out_.AddPart(traced_, at_ - 1, at_);
       } else if (at_ < format_.size() && format_[at_] == c) {
-        out_ += c;
+        out_.AddPart(traced_, at_ - 1, at_);
         ++at_;
       } else if (c == '}') {
         throw Problem("Single '}' encountered in format string");
@@ -264,11 +270,12 @@ class BraceFormatter {
     machine_.Step();
     machine_.WorkOn(value);
     machine_.WorkOnBytes(field.size());
-    if (conversion == 's') value = Value::String(Str(value));
-    if (conversion == 'r') value = Value::String(Repr(value));
-    const std::string text = Specified(value, spec);
-    machine_.Charge(text.size());
-    out_ += text;
+    if (conversion == 's') value = Value::String(TracedStr(value));
+    if (conversion == 'r') value = Value::String(TracedText(Repr(value), value.HasData()));
+    const TracedText text =
+        spec.empty() ? TracedStr(value) : TracedText(Specified(value, spec), value.HasData());
+    machine_.Charge(text.cost());
+    out_.Add(text);
   }
 
   Value ValueOf(std::string_view field) {
@@ -313,34 +320,49 @@ class BraceFormatter {
   }
 
   Machine& machine_;
+  const TracedText& traced_;
   std::string_view format_;
   const Arguments& arguments_;
   size_t at_ = 0, next_ = 0;
   int numbered_ = 0;
-  std::string out_;
+  TracedText out_;
 };
 
 }  // namespace
 
-std::string PercentFormatted(Machine& machine, std::string_view format, const Value& values) {
+TracedText PercentFormatted(Machine& machine, const TracedText& format, const Value& values) {
   return PercentFormatter(machine, format, values).Run();
 }
 
-std::string BraceFormat(Machine& machine, std::string_view format, const Arguments& arguments) {
+TracedText BraceFormat(Machine& machine, const TracedText& format, const Arguments& arguments) {
   return BraceFormatter(machine, format, arguments).Run();
 }
 
-Value ReplaceCounted(Machine& machine, const std::string& text, const std::string& old, const std::string& by,
+Value ReplaceCounted(Machine& machine, const TracedText& text, const std::string& old, const TracedText& by,
                      int64_t most) {
   uint64_t count = 0;
   if (old.empty()) {
     count = text.size() + 1;
   } else {
-    for (size_t at = 0; (at = FindFirst(text, old, at)) != std::string::npos; at += old.size()) ++count;
+    for (size_t at = 0; (at = FindFirst(text.bytes(), old, at)) != std::string::npos; at += old.size())
+      ++count;
   }
   if (most >= 0) count = std::min(count, static_cast<uint64_t>(most));
-  machine.Charge(text.size() + count * by.size());
-  return Value::String(Replaced(text, old, by, most));
+  machine.Charge(text.cost() + count * by.cost());
+  if (old.empty() || !(text.has_data() || by.has_data())) {
+    const bool is_data = text.has_data() || by.has_data();
+    return Value::String(TracedText(Replaced(text.bytes(), old, by.bytes(), most), is_data));
+  }
+  TracedText out;
+  size_t done = 0;
+  for (; count > 0; --count) {
+    const size_t at = FindFirst(text.bytes(), old, done);
+    out.AddPart(text, done, at);
+    out.Add(by);
+    done = at + old.size();
+  }
+  out.AddPart(text, done, text.size());
+  return Value::String(std::move(out));
 }
 
 bool IsCaseOf(std::string_view text, bool upper) {

@@ -161,6 +161,7 @@ Value RaiseException(Machine&, Arguments& arguments) {
 
 Value TimeNow(Machine& machine, Arguments& arguments) {
   const Parameters given("strftime_now", arguments, {"format"}, 1);
+  const Machine::DataScope scope(machine, given[0], arguments);
   return machine.Text(FormatTime(given.Text(0), machine.options().now));
 }
 

@@ -66,7 +66,10 @@ Rendered Interpreter::Run() {
   RunBlock(tree_.body);
   scope_->Clear();
   if (machine_.looked_around()) turns_ = {};
-  return {.text = std::move(text_), .generations = std::move(generations_), .turns = std::move(turns_)};
+  return {.text = text_.TakeBytes(),
+          .generations = std::move(generations_),
+          .data = text_.TakeData(),
+          .turns = std::move(turns_)};
 }
 
 // ---- statements
@@ -87,7 +90,8 @@ Interpreter::Flow Interpreter::RunInScope(const Block& block) {
 Interpreter::Flow Interpreter::RunStatement(const Statement& statement) {
   machine_.Step();
   if (statement.kind == StatementKind::kText) {
-    Write(statement.text);
+    CountOutput(statement.text.size());
+    out_->Add(statement.text, /*is_data=*/false);
     return Flow::kNormal;
   }
   machine_.set_line(statement.line);
@@ -135,9 +139,9 @@ Interpreter::Flow Interpreter::RunFor(const Statement& statement) {
   const Value sequence = Evaluate(*statement.parts[1]);
   if (&statement == tree_.turn_loop) return RunTurnLoop(statement, sequence);
   if (!statement.recursive) return RunLoop(statement, sequence, 0);
-  std::string text;
+  TracedText text;
   {
-    const Setting<std::string*> out(&out_, &text);
+    const Setting<TracedText*> out(&out_, &text);
     RunLoop(statement, sequence, 0);
   }
   Write(text);
@@ -185,9 +189,9 @@ Interpreter::Flow Interpreter::RunLoop(const Statement& statement, const Value& 
     recursion = [&, outer](const Value& items, int64_t deeper) {
       const Machine::Level level(machine_);
       const ScopeSetting scope(&scope_, outer);
-      std::string text;
+      TracedText text;
       {
-        const Setting<std::string*> out(&out_, &text);
+        const Setting<TracedText*> out(&out_, &text);
         RunLoop(statement, items, deeper);
       }
       return machine_.Text(std::move(text));
@@ -221,13 +225,13 @@ Interpreter::Flow Interpreter::RunLoop(const Statement& statement, const Value& 
   return !completed && statement.bodies.size() > 1 ? RunInScope(statement.bodies[1]) : Flow::kNormal;
 }
 
-Interpreter::Flow Interpreter::RunBuffered(const Block& block, std::string* text) {
-  const Setting<std::string*> out(&out_, text);
+Interpreter::Flow Interpreter::RunBuffered(const Block& block, TracedText* text) {
+  const Setting<TracedText*> out(&out_, text);
   return RunInScope(block);
 }
 
 Interpreter::Flow Interpreter::RunSetBlock(const Statement& statement) {
-  std::string text;
+  TracedText text;
   const Flow flow = RunBuffered(statement.bodies[0], &text);
   if (flow != Flow::kNormal) return flow;
   Value value = machine_.Text(std::move(text));
@@ -248,10 +252,10 @@ Interpreter::Flow Interpreter::RunWith(const Statement& statement) {
 }
 
 Interpreter::Flow Interpreter::RunFilterBlock(const Statement& statement) {
-  std::string text;
+  TracedText text;
   const ScopeSetting scope(&scope_, std::make_shared<Scope>(scope_));
   {
-    const Setting<std::string*> out(&out_, &text);
+    const Setting<TracedText*> out(&out_, &text);
     const Flow flow = RunBlock(statement.bodies[0]);
     if (flow != Flow::kNormal) return flow;
   }
@@ -274,16 +278,20 @@ Interpreter::Flow Interpreter::RunGeneration(const Statement& statement) {
 
 void Interpreter::Print(const Value& value) {
   if (value.is_string()) {
-    Write(value.text());
+    Write(value.traced());
   } else if (!value.is_undefined()) {
-    Write(Str(value));
+    Write(TracedStr(value));
   }
 }
 
-void Interpreter::Write(std::string_view text) {
-  machine_.CheckOutput(out_->size() + text.size());
-  if (out_ != &text_) machine_.Charge(text.size());
-  *out_ += text;
+void Interpreter::Write(const TracedText& text) {
+  CountOutput(text.size());
+  out_->Add(text);
+}
+
+void Interpreter::CountOutput(size_t more) {
+  machine_.CheckOutput(out_->size() + more);
+  if (out_ != &text_) machine_.Charge(more);
 }
 
 void Interpreter::Assign(const Expression& target, const Value& value) {
@@ -321,10 +329,10 @@ Value Interpreter::CallMacro(const Statement& macro, const std::shared_ptr<Scope
                              const Arguments& arguments) {
   const Machine::Level level(machine_);
   const int line = machine_.line();
-  std::string text;
+  TracedText text;
   {
     const ScopeSetting scope(&scope_, std::make_shared<Scope>(outer));
-    const Setting<std::string*> out(&out_, &text);
+    const Setting<TracedText*> out(&out_, &text);
     SetMacroArguments(macro, arguments);
     RunBlock(macro.bodies[0]);
   }

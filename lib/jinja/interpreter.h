@@ -9,6 +9,7 @@
 #include "lib/jinja/scope.h"
 #include "lib/jinja/syntax_tree.h"
 #include "lib/jinja/template.h"
+#include "lib/jinja/traced_text.h"
 #include "lib/jinja/value.h"
 
 namespace trainwright::jinja {
@@ -37,15 +38,16 @@ class Interpreter final : private Evaluator {
   Flow RunFilterBlock(const Statement& statement);
   void RunCallBlock(const Statement& statement);
   Flow RunGeneration(const Statement& statement);
-  Flow RunBuffered(const Block& block, std::string* text);
+  Flow RunBuffered(const Block& block, TracedText* text);
   void Print(const Value& value);
-  void Write(std::string_view text);
+  void Write(const TracedText& text);
+  void CountOutput(size_t more);
   void Assign(const Expression& target, const Value& value);
   Value MakeMacro(const Statement& statement);
   void SetMacroArguments(const Statement& macro, const Arguments& arguments);
 
-  std::string text_;
-  std::string* out_ = &text_;
+  TracedText text_;
+  TracedText* out_ = &text_;
   std::vector<Span> generations_;
   TurnPlaces turns_;
 };

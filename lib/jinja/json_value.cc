@@ -2,12 +2,26 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 namespace trainwright::jinja {
 
-Value ValueOfJson(Machine& machine, const nlohmann::ordered_json& json, uint32_t depth) {
+namespace {
+
+constexpr uint32_t kItemDepth = 1;  // of the items of a variable that is a list
+
+bool IsWordOfMarks(const nlohmann::ordered_json& json) {
+  static constexpr std::string_view kLetters =
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.";
+  return json.is_string() &&
+         json.get_ref<const std::string&>().find_first_not_of(kLetters) == std::string::npos;
+}
+
+}  // namespace
+
+Value ValueOfJson(Machine& machine, const nlohmann::ordered_json& json, bool is_data, uint32_t depth) {
   if (depth > kMostNesting) throw VariableProblem("a variable is nested too deep");
   machine.Step();
   switch (json.type()) {
@@ -24,18 +38,20 @@ Value ValueOfJson(Machine& machine, const nlohmann::ordered_json& json, uint32_t
       return Value::Float(json.get<double>());
     case nlohmann::json::value_t::string:
       machine.WorkOnBytes(json.get_ref<const std::string&>().size());
-      return machine.Text(json.get_ref<const std::string&>());
+      return machine.Text(TracedText(json.get_ref<const std::string&>(), is_data));
     case nlohmann::json::value_t::array: {
       std::vector<Value> items;
       items.reserve(json.size());
-      for (const auto& item : json) items.push_back(ValueOfJson(machine, item, depth + 1));
+      for (const auto& item : json) items.push_back(ValueOfJson(machine, item, is_data, depth + 1));
       return machine.List(std::move(items));
     }
     case nlohmann::json::value_t::object: {
       Dict dict;
       machine.Charge(json.size() * sizeof(Value) * 2);
       for (const auto& item : json.items()) {
-        dict.Set(machine.Text(item.key()), ValueOfJson(machine, item.value(), depth + 1));
+        const bool is_role = depth == kItemDepth && item.key() == "role" && IsWordOfMarks(item.value());
+        dict.Set(machine.Text(TracedText(item.key(), is_data)),
+                 ValueOfJson(machine, item.value(), is_data && !is_role, depth + 1));
       }
       return Value::OfDict(std::move(dict));
     }

@@ -8,7 +8,8 @@
 
 namespace trainwright::jinja {
 
+/// \param is_data as of RenderOptions::data_variables
 /// \throws VariableProblem for what is nested too deep or an integer beyond 64 bits
-Value ValueOfJson(Machine& machine, const nlohmann::ordered_json& json, uint32_t depth = 0);
+Value ValueOfJson(Machine& machine, const nlohmann::ordered_json& json, bool is_data, uint32_t depth = 0);
 
 }  // namespace trainwright::jinja

@@ -47,9 +47,10 @@ class Machine {
     }
     value_bytes_ += bytes;
   }
-  /// Counts a string that was made.
-  Value Text(std::string text) {
-    Charge(text.size() + 32);
+  /// Counts a string that was made: of data where a DataScope says so.
+  Value Text(std::string text) { return Text(TracedText(std::move(text), makes_data_)); }
+  Value Text(TracedText text) {
+    Charge(text.cost() + 32);
     return Value::String(std::move(text));
   }
   Value List(std::vector<Value> items) { return Sequence(Kind::kList, std::move(items)); }
@@ -86,6 +87,22 @@ class Machine {
     Machine& machine_;
   };
 
+  /// While it lives, strings that are made without their TracedText are data as a whole.
+  class DataScope {
+   public:
+    DataScope(Machine& machine, const Value& self, const Arguments& arguments)
+        : machine_(machine), before_(machine.makes_data_) {
+      machine_.makes_data_ = self.HasData() || arguments.HaveData();
+    }
+    ~DataScope() { machine_.makes_data_ = before_; }
+    DataScope(const DataScope&) = delete;
+    DataScope& operator=(const DataScope&) = delete;
+
+   private:
+    Machine& machine_;
+    bool before_;
+  };
+
   /// What is written of one turn may depend on others (turn_loop.h).
   void NoteLookAround() { looked_around_ = true; }
   bool looked_around() const { return looked_around_; }
@@ -104,7 +121,7 @@ class Machine {
   uint64_t steps_ = 0, next_poll_ = kStepsOfPoll, value_bytes_ = 0;
   uint32_t depth_ = 0;
   int line_ = 1;
-  bool looked_around_ = false;
+  bool looked_around_ = false, makes_data_ = false;
   std::vector<std::function<void()>> clearers_;
 };
 

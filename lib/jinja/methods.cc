@@ -13,14 +13,14 @@ namespace {
 
 using Methods = std::unordered_map<std::string_view, MethodFunction>;
 
-// The list of what a text falls into. Each part is counted before the next is looked for.
+// The list of the parts that a text falls into. Each is counted before the next is looked for.
 class Parts {
  public:
-  explicit Parts(Machine& machine) : machine_(machine) {}
+  Parts(Machine& machine, const TracedText& whole) : machine_(machine), whole_(whole) {}
   void Add(std::string_view part) {
     machine_.Step();
     machine_.Charge(part.size() + 32 + sizeof(Value));
-    parts_.push_back(Value::String(std::string(part)));
+    parts_.push_back(Value::String(whole_.Part(part)));
   }
   Value InOrder() { return Value::List(std::move(parts_)); }
   Value Reversed() {
@@ -30,6 +30,7 @@ class Parts {
 
  private:
   Machine& machine_;
+  const TracedText& whole_;
   std::vector<Value> parts_;
 };
 
@@ -46,7 +47,7 @@ Value StripText(Machine& machine, const char* name, const Value& self, const Arg
     set = given.Text(0);
     if (set.empty()) return self;
   }
-  return machine.Text(std::string(Stripped(self.text(), set, left, right)));
+  return machine.Text(self.traced().Part(Stripped(self.text(), set, left, right)));
 }
 
 Value Strip(Machine& m, const Value& self, const Arguments& a) {
@@ -60,9 +61,9 @@ Value RStrip(Machine& m, const Value& self, const Arguments& a) {
 }
 
 // The pieces between runs of white space. The last keeps the white space at its far end.
-Value SplitAtSpace(Machine& machine, std::string_view text, int64_t most) {
-  Parts parts(machine);
-  std::string_view rest = Stripped(text, "", true, false);
+Value SplitAtSpace(Machine& machine, const TracedText& text, int64_t most) {
+  Parts parts(machine, text);
+  std::string_view rest = Stripped(text.bytes(), "", true, false);
   for (; !rest.empty(); --most) {
     const size_t end = most == 0 ? rest.size() : EndOfFirstWord(rest);
     parts.Add(rest.substr(0, end));
@@ -71,9 +72,9 @@ Value SplitAtSpace(Machine& machine, std::string_view text, int64_t most) {
   return parts.InOrder();
 }
 
-Value SplitAtSpaceFromRight(Machine& machine, std::string_view text, int64_t most) {
-  Parts parts(machine);
-  std::string_view rest = Stripped(text, "", false, true);
+Value SplitAtSpaceFromRight(Machine& machine, const TracedText& text, int64_t most) {
+  Parts parts(machine, text);
+  std::string_view rest = Stripped(text.bytes(), "", false, true);
   for (; !rest.empty(); --most) {
     const size_t begin = most == 0 ? 0 : BeginOfLastWord(rest);
     parts.Add(rest.substr(begin));
@@ -82,8 +83,9 @@ Value SplitAtSpaceFromRight(Machine& machine, std::string_view text, int64_t mos
   return parts.Reversed();
 }
 
-Value SplitAt(Machine& machine, std::string_view text, std::string_view separator, int64_t most) {
-  Parts parts(machine);
+Value SplitAt(Machine& machine, const TracedText& whole, std::string_view separator, int64_t most) {
+  Parts parts(machine, whole);
+  const std::string_view text = whole.bytes();
   size_t begin = 0;
   for (; most != 0; --most) {
     const size_t at = FindFirst(text, separator, begin);
@@ -96,8 +98,9 @@ Value SplitAt(Machine& machine, std::string_view text, std::string_view separato
 }
 
 // The text is searched turned round, so that each search goes on where the one before has ended.
-Value SplitAtFromRight(Machine& machine, std::string_view text, std::string_view separator, int64_t most) {
-  Parts parts(machine);
+Value SplitAtFromRight(Machine& machine, const TracedText& whole, std::string_view separator, int64_t most) {
+  Parts parts(machine, whole);
+  const std::string_view text = whole.bytes();
   machine.Charge(text.size() + separator.size());
   const std::string turned(text.rbegin(), text.rend()),
       turned_separator(separator.rbegin(), separator.rend());
@@ -114,7 +117,7 @@ Value SplitAtFromRight(Machine& machine, std::string_view text, std::string_view
 
 Value SplitText(Machine& machine, const Value& self, const Arguments& arguments, bool from_right) {
   const Parameters given("split", arguments, {"sep", "maxsplit"});
-  const std::string& text = self.text();
+  const TracedText& text = self.traced();
   const int64_t most = given.IntegerOr(1, -1);
   if (!given.has(0) || given[0].is(Kind::kNone)) {
     return from_right ? SplitAtSpaceFromRight(machine, text, most) : SplitAtSpace(machine, text, most);
@@ -135,7 +138,7 @@ Value RSplit(Machine& m, const Value& self, const Arguments& a) {
 Value SplitLines(Machine& machine, const Value& self, const Arguments& arguments) {
   const Parameters given("splitlines", arguments, {"keepends"});
   const bool keeps_ends = given.TruthOr(0, false);
-  Parts lines(machine);
+  Parts lines(machine, self.traced());
   for (size_t at = 0; at < self.text().size();) lines.Add(NextLine(self.text(), keeps_ends, &at));
   return lines.InOrder();
 }
@@ -225,7 +228,9 @@ Value EndsWith(Machine&, const Value& self, const Arguments& a) {
 Value ReplaceText(Machine& machine, const Value& self, const Arguments& arguments) {
   const Parameters given("replace", arguments, {"old", "new", "count"}, 2);
   if (!arguments.named.empty()) throw Problem("replace takes no named arguments");
-  return ReplaceCounted(machine, self.text(), given.Text(0), given.Text(1), given.IntegerOr(2, -1));
+  const std::string& old = given.Text(0);
+  given.Text(1);
+  return ReplaceCounted(machine, self.traced(), old, given[1].traced(), given.IntegerOr(2, -1));
 }
 
 template <std::string (*function)(std::string_view)>
@@ -260,33 +265,35 @@ Value IsLowerText(Machine&, const Value& self, const Arguments& arguments) {
 
 Value JoinText(Machine& machine, const Value& self, const Arguments& arguments) {
   const Parameters given("join", arguments, {"iterable"}, 1);
-  std::string out;
+  TracedText out;
   bool first = true;
   for (const Value& item : ItemsOf(machine, given[0])) {
     if (!item.is_string()) throw Problem(std::string("join needs strings, not ") + item.TypeName());
     machine.Charge(item.text().size() + self.text().size());
-    if (!first) out += self.text();
+    if (!first) out.Add(self.traced());
     first = false;
-    out += item.text();
+    out.Add(item.traced());
   }
   return machine.Text(std::move(out));
 }
 
 Value FormatText(Machine& machine, const Value& self, const Arguments& arguments) {
-  return machine.Text(BraceFormat(machine, self.text(), arguments));
+  return machine.Text(BraceFormat(machine, self.traced(), arguments));
 }
 
 Value RemovePrefix(Machine& machine, const Value& self, const Arguments& arguments) {
   const Parameters given("removeprefix", arguments, {"prefix"}, 1);
   const std::string& prefix = given.Text(0);
-  return self.text().starts_with(prefix) ? machine.Text(self.text().substr(prefix.size())) : self;
+  if (!self.text().starts_with(prefix)) return self;
+  return machine.Text(self.traced().Part(std::string_view(self.text()).substr(prefix.size())));
 }
 
 Value RemoveSuffix(Machine& machine, const Value& self, const Arguments& arguments) {
   const Parameters given("removesuffix", arguments, {"suffix"}, 1);
   const std::string& suffix = given.Text(0);
   if (!self.text().ends_with(suffix)) return self;
-  return machine.Text(self.text().substr(0, self.text().size() - suffix.size()));
+  const size_t size = self.text().size() - suffix.size();
+  return machine.Text(self.traced().Part(std::string_view(self.text()).substr(0, size)));
 }
 
 Value ZFill(Machine& machine, const Value& self, const Arguments& arguments) {
@@ -310,7 +317,7 @@ Value Justified(Machine& machine, const Value& self, const Arguments& arguments)
 
 Value PartitionText(Machine& machine, const Value& self, const Arguments& arguments, bool from_right) {
   const Parameters given("partition", arguments, {"sep"}, 1);
-  const std::string& text = self.text();
+  const std::string_view text = self.text();
   const std::string& separator = given.Text(0);
   if (separator.empty()) throw Problem("empty separator");
   const size_t at = from_right ? FindLast(text, separator) : FindFirst(text, separator);
@@ -319,8 +326,9 @@ Value PartitionText(Machine& machine, const Value& self, const Arguments& argume
     return from_right ? machine.Sequence(Kind::kTuple, {empty, empty, self})
                       : machine.Sequence(Kind::kTuple, {self, empty, empty});
   }
-  return machine.Sequence(Kind::kTuple, {machine.Text(text.substr(0, at)), given[0],
-                                         machine.Text(text.substr(at + separator.size()))});
+  const auto part = [&](std::string_view piece) { return machine.Text(self.traced().Part(piece)); };
+  return machine.Sequence(Kind::kTuple, {part(text.substr(0, at)), part(text.substr(at, separator.size())),
+                                         part(text.substr(at + separator.size()))});
 }
 Value Partition(Machine& m, const Value& self, const Arguments& a) {
   return PartitionText(m, self, a, false);
@@ -470,6 +478,7 @@ Value CallMethod(Machine& machine, MethodFunction method, const Value& self, con
     for (const Value& argument : arguments.positional) machine.WorkOn(argument);
     for (const auto& named : arguments.named) machine.WorkOn(named.second);
   }
+  const Machine::DataScope scope(machine, self, arguments);
   return method(machine, self, arguments);
 }
 

@@ -49,8 +49,10 @@ void RefuseMarkup(const Value& a, const Value& b) {
 Value Added(Machine& machine, const Value& a, const Value& b) {
   if (a.is_string() && b.is_string()) {
     RefuseMarkup(a, b);
-    machine.Charge(a.text().size() + b.text().size() + 32);
-    return Value::String(a.text() + b.text());
+    machine.Charge(a.traced().cost() + b.traced().cost() + 32);
+    TracedText text = a.traced();
+    text.Add(b.traced());
+    return Value::String(std::move(text));
   }
   if (a.is_integer() && b.is_integer()) {
     int64_t sum = 0;
@@ -79,15 +81,14 @@ Value Subtracted(Machine&, const Value& a, const Value& b) {
 
 Value Repeated(Machine& machine, const Value& a, int64_t count) {
   const auto times = static_cast<uint64_t>(std::max<int64_t>(count, 0));
-  const uint64_t size = a.is_string() ? a.text().size() : a.items().size() * sizeof(Value);
+  const uint64_t size = a.is_string() ? a.traced().cost() : a.items().size() * sizeof(Value);
   if (size > 0 && times > std::numeric_limits<uint64_t>::max() / size / 2)
     throw Problem("too much is repeated");
   machine.Charge(size * times + 32);
   if (a.is_string()) {
     RefuseMarkup(a, a);
-    std::string text;
-    text.reserve(size * times);
-    for (uint64_t i = 0; size > 0 && i < times; ++i) text += a.text();
+    TracedText text;
+    for (uint64_t i = 0; size > 0 && i < times; ++i) text.Add(a.traced());
     return Value::String(std::move(text));
   }
   std::vector<Value> items;
@@ -150,7 +151,7 @@ Value FloorDivided(Machine&, const Value& a, const Value& b) {
 Value Remainder(Machine& machine, const Value& a, const Value& b) {
   if (a.is_string()) {
     RefuseMarkup(a, a);
-    return machine.Text(PercentFormatted(machine, a.text(), b));
+    return machine.Text(PercentFormatted(machine, a.traced(), b));
   }
   CheckDivisor("%", a, b);
   if (a.is_integer() && b.is_integer()) {
@@ -201,7 +202,7 @@ Value IndexedItem(Machine& machine, const Value& object, int64_t index) {
     const size_t begin = ByteOf(text, static_cast<size_t>(index));
     size_t end = begin;
     NextPoint(text, &end);
-    return machine.Text(text.substr(begin, end - begin));
+    return machine.Text(object.traced().Part(std::string_view(text).substr(begin, end - begin)));
   }
   const auto size = static_cast<int64_t>(object.items().size());
   if (index < 0) index += size;
@@ -350,8 +351,10 @@ Value GetSlice(Machine& machine, const Value& object, const Value& begin, const 
   const int64_t first = bound(begin, by > 0 ? low : high), last = bound(end, by > 0 ? high : low);
   if (object.is_string() && by == 1) {
     if (first >= last) return Value::String("");
-    const size_t from = ByteOf(object.text(), static_cast<size_t>(first));
-    return machine.Text(object.text().substr(from, ByteOf(object.text(), static_cast<size_t>(last)) - from));
+    TracedText text;
+    text.AddPart(object.traced(), ByteOf(object.text(), static_cast<size_t>(first)),
+                 ByteOf(object.text(), static_cast<size_t>(last)));
+    return machine.Text(std::move(text));
   }
   std::vector<int64_t> indexes;
   for (int64_t i = first; by > 0 ? i < last : i > last;) {
@@ -363,8 +366,8 @@ Value GetSlice(Machine& machine, const Value& object, const Value& begin, const 
   if (object.is_string()) {
     machine.Charge(object.text().size() * sizeof(std::string_view));
     const std::vector<std::string_view> points = PointsOf(object.text());
-    std::string text;
-    for (const int64_t i : indexes) text += points[static_cast<size_t>(i)];
+    TracedText text;
+    for (const int64_t i : indexes) text.Add(object.traced().Part(points[static_cast<size_t>(i)]));
     return machine.Text(std::move(text));
   }
   std::vector<Value> items;
@@ -393,7 +396,8 @@ std::vector<Value> ItemsOf(Machine& machine, const Value& value) {
       for (size_t at = 0; at < value.text().size();) {
         const size_t begin = at;
         NextPoint(value.text(), &at);
-        items.push_back(Value::String(value.text().substr(begin, at - begin)));
+        const std::string_view point = std::string_view(value.text()).substr(begin, at - begin);
+        items.push_back(Value::String(value.traced().Part(point)));
       }
       return items;
     case Kind::kDict:

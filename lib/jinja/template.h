@@ -20,6 +20,8 @@
 #include <string_view>
 #include <vector>
 
+#include "lib/jinja/span.h"
+
 namespace trainwright::jinja {
 
 /// What one rendering may cost. What it exceeds ends it with Error{kBadInput} naming the limit.
@@ -28,12 +30,6 @@ struct Limits {
   uint64_t value_bytes = uint64_t{256} << 20;  ///< of strings and lists made on the way, summed
   uint64_t output_bytes = uint64_t{64} << 20;
   uint32_t depth = 200;  ///< macros, loops and expressions within each other
-};
-
-/// Bytes [begin, end) of the rendered text.
-struct Span {
-  uint64_t begin = 0, end = 0;
-  bool operator==(const Span&) const = default;
 };
 
 /// Where a rendering writes the messages that it shows apart: each in a part of the text of its own, which
@@ -50,6 +46,7 @@ struct TurnPlaces {
 struct Rendered {
   std::string text;
   std::vector<Span> generations;  ///< what is in {% generation %} blocks, in order
+  std::vector<Span> data;         ///< what comes from data variables; in order, apart from each other
   uint64_t steps = 0;             ///< that it took
   TurnPlaces turns;
 };
@@ -60,6 +57,10 @@ struct RenderOptions {
   std::chrono::sys_seconds now = {};
   /// Called every some thousand steps; what it throws ends the rendering. Not set: nothing is.
   std::function<void()> poll = {};
+  /// Variables whose texts and keys are data: Rendered::data says where they are in the text. Not data is
+  /// the role of an item of such a list where it is a word of letters, digits, "_", "-" and ".": templates
+  /// make marks of it.
+  std::vector<std::string> data_variables = {};
 };
 
 class Template {

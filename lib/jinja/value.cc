@@ -164,9 +164,9 @@ Value Value::Float(double value) {
   return result;
 }
 
-Value Value::String(std::string text) {
+Value Value::String(TracedText text) {
   Value result(Kind::kString, 0);
-  result.data_ = std::make_shared<std::string>(std::move(text));
+  result.data_ = std::make_shared<TracedText>(std::move(text));
   return result;
 }
 
@@ -180,13 +180,15 @@ Value Value::Of(Kind kind, std::vector<Value> items, std::string label) {
   Value result(kind, 0);
   uint32_t nesting = 0;
   uint64_t weight = 1;
+  bool has_data = false;
   for (const Value& item : items) {
+    has_data = has_data || item.HasData();
     nesting = std::max(nesting, item.Nesting());
     weight += item.Weight();
     CheckSize(nesting + 1, weight);
   }
-  result.data_ =
-      std::make_shared<Sequence>(Sequence{std::move(items), std::move(label), 0, nesting + 1, weight});
+  result.data_ = std::make_shared<Sequence>(
+      Sequence{std::move(items), std::move(label), 0, nesting + 1, weight, has_data});
   return result;
 }
 
@@ -242,6 +244,17 @@ uint64_t Value::Weight() const {
   return kind_ == Kind::kDict ? dict().weight() : 1;
 }
 
+bool Value::HasData() const {
+  if (kind_ == Kind::kString) return traced().has_data();
+  if (is_sequence()) return sequence().has_data;
+  return kind_ == Kind::kDict ? dict().has_data() : kind_ == Kind::kObject;
+}
+
+bool Arguments::HaveData() const {
+  return std::any_of(positional.begin(), positional.end(), [](const Value& v) { return v.HasData(); }) ||
+         std::any_of(named.begin(), named.end(), [](const auto& item) { return item.second.HasData(); });
+}
+
 const char* Value::TypeName() const {
   static constexpr const char* kNames[] = {"Undefined", "NoneType", "bool",  "int",   "float",
                                            "str",       "list",     "tuple", "range", "generator",
@@ -256,6 +269,7 @@ std::string Value::UndefinedMessage() const {
 void Dict::Set(const Value& key, Value value) {
   nesting_ = std::max({nesting_, value.Nesting() + 1, key.Nesting() + 1});
   weight_ += value.Weight() + key.Weight();
+  has_data_ = has_data_ || value.HasData() || key.HasData();
   CheckSize(nesting_, weight_);
   const uint64_t hash = HashOf(key);
   const size_t at = Index(key);
@@ -384,6 +398,10 @@ uint64_t HashOf(const Value& value) {
 std::string Str(const Value& value) {
   if (value.is_string()) return value.text();
   return value.is_undefined() ? std::string() : Repr(value);
+}
+
+TracedText TracedStr(const Value& value) {
+  return value.is_string() ? value.traced() : TracedText(Str(value), value.HasData());
 }
 
 std::string Repr(const Value& value) {

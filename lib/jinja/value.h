@@ -16,6 +16,8 @@
 #include <utility>
 #include <vector>
 
+#include "lib/jinja/traced_text.h"
+
 namespace trainwright::jinja {
 
 class Machine;
@@ -69,6 +71,7 @@ struct Sequence {
   size_t taken = 0;   ///< of an iterator
   uint32_t nesting = 1;
   uint64_t weight = 1;
+  bool has_data = false;
 };
 
 class Dict;
@@ -94,7 +97,8 @@ class Value {
   static Value Bool(bool value) { return Value(Kind::kBool, value ? 1 : 0); }
   static Value Int(int64_t value) { return Value(Kind::kInt, value); }
   static Value Float(double value);
-  static Value String(std::string text);
+  static Value String(std::string text) { return String(TracedText(std::move(text))); }
+  static Value String(TracedText text);
   /// \param name of what is not defined, for messages
   static Value Undefined(const Value& name);
   static Value List(std::vector<Value> items) { return Of(Kind::kList, std::move(items), ""); }
@@ -116,7 +120,8 @@ class Value {
   bool boolean() const { return int_ != 0; }
   int64_t integer() const { return int_; }
   double number() const { return kind_ == Kind::kFloat ? float_ : static_cast<double>(int_); }
-  const std::string& text() const { return *static_cast<const std::string*>(data_.get()); }
+  const std::string& text() const { return traced().bytes(); }
+  const TracedText& traced() const { return *static_cast<const TracedText*>(data_.get()); }
   Sequence& sequence() const { return *static_cast<Sequence*>(data_.get()); }
   const std::vector<Value>& items() const { return sequence().items; }
   const Dict& dict() const { return *static_cast<const Dict*>(data_.get()); }
@@ -129,6 +134,8 @@ class Value {
   bool Truth() const;
   uint32_t Nesting() const;
   uint64_t Weight() const;
+  /// Whether a text in it is data, or may be.
+  bool HasData() const;
   /// The name of its type in Python.
   const char* TypeName() const;
   /// What undefined values say when they are used: "'x' is undefined".
@@ -158,6 +165,7 @@ class Dict {
   const std::vector<Item>& items() const { return items_; }
   uint32_t nesting() const { return nesting_; }
   uint64_t weight() const { return weight_; }
+  bool has_data() const { return has_data_; }
 
  private:
   size_t Index(const Value& key) const;
@@ -166,12 +174,15 @@ class Dict {
   std::unordered_multimap<uint64_t, size_t> index_;  ///< of large ones
   uint32_t nesting_ = 1;
   uint64_t weight_ = 1;
+  bool has_data_ = false;
 };
 
 /// What a call brings.
 struct Arguments {
   std::vector<Value> positional;
   std::vector<std::pair<std::string, Value>> named;
+
+  bool HaveData() const;
 };
 
 bool Equal(const Value& a, const Value& b);
@@ -184,6 +195,7 @@ int Compare(const Value& a, const Value& b, const char* sign);
 bool Ordered(const Value& a, const Value& b, std::string_view sign);
 uint64_t HashOf(const Value& value);
 std::string Str(const Value& value);
+TracedText TracedStr(const Value& value);
 std::string Repr(const Value& value);
 /// As repr() writes floats: the shortest that reads back.
 std::string FloatText(double value);
