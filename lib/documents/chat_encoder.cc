@@ -79,9 +79,11 @@ ChatEncoder::ChatEncoder(ChatTemplate chat_template, const Tokenizer* tokenizer,
   if (options_.add_bos) {
     if (identity.bos_id == kNoId) throw Error(ErrorCode::kUsage, "--bos", "the tokenizer has no such id");
   }
+  std::vector<std::string> forbidden;
   for (const SpecialToken& special : tokenizer_->special_tokens()) {
-    if (special.matched_in_text) forbidden_.push_back(special.text);
+    if (special.matched_in_text) forbidden.push_back(special.text);
   }
+  forbidden_ = SpelledSpecials(std::move(forbidden));
   if (template_.is_jinja) {
     SetUpJinja();
     return;
@@ -175,28 +177,32 @@ void ChatEncoder::TokenizeLiterals() {
   }
 }
 
+void ChatEncoder::WriteText(std::string_view text, Writer* writer) const {
+  if (text.empty()) return;
+  std::vector<uint32_t>* ids = &writer->chat->ids;
+  writer->at_start ? tokenizer_->Encode(text, ids) : tokenizer_->EncodeContinued(text, ids);
+  ++writer->chat->tokenizer_calls;
+  writer->at_start = false;
+}
+
+void ChatEncoder::WriteUnmatched(std::string_view text, Writer* writer) const {
+  if (text.empty()) return;
+  tokenizer_->EncodeUnmatched(text, /*continued=*/!writer->at_start, &writer->chat->ids);
+  ++writer->chat->tokenizer_calls;
+  writer->at_start = false;
+}
+
 void ChatEncoder::WriteContent(std::string_view text, bool spaced, Writer* writer) const {
   std::string with_space;
   if (spaced) text = with_space.append(" ").append(text);
   if (text.empty()) return;
-  // A text that spells a special token is cut behind its first byte, so that the tokenizer sees no such
-  // token.
   size_t begin = 0;
-  const auto flush = [&](size_t end) {
-    const std::string_view part = text.substr(begin, end - begin);
-    std::vector<uint32_t>* ids = &writer->chat->ids;
-    writer->at_start ? tokenizer_->Encode(part, ids) : tokenizer_->EncodeContinued(part, ids);
-    ++writer->chat->tokenizer_calls;
-    writer->at_start = false;
-    begin = end;
-  };
-  for (size_t at = 0; !forbidden_.empty() && at < text.size(); ++at) {
-    const bool special = std::any_of(forbidden_.begin(), forbidden_.end(), [&](std::string_view mark) {
-      return text.substr(at).starts_with(mark);
-    });
-    if (special) flush(at + 1);
+  for (const SpecialCut& cut : forbidden_.CutsOf(text, {{0, text.size()}})) {
+    WriteText(text.substr(begin, cut.at - cut.unmatched - begin), writer);
+    WriteUnmatched(text.substr(cut.at - cut.unmatched, cut.unmatched), writer);
+    begin = cut.at;
   }
-  if (begin < text.size()) flush(text.size());
+  WriteText(text.substr(begin), writer);
 }
 
 void ChatEncoder::Write(TemplatePart part, const Said& said, bool loss, Writer* writer) const {
@@ -317,27 +323,19 @@ void ChatEncoder::SetUpJinja() {
 
 void ChatEncoder::WriteMarked(std::string_view text, Writer* writer) const {
   const uint32_t bos = tokenizer_->identity().bos_id;
-  std::vector<uint32_t>* ids = &writer->chat->ids;
   size_t begin = 0;
-  const auto flush = [&](size_t end) {
-    if (end == begin) return;
-    const std::string_view part = text.substr(begin, end - begin);
-    writer->at_start ? tokenizer_->Encode(part, ids) : tokenizer_->EncodeContinued(part, ids);
-    ++writer->chat->tokenizer_calls;
-    writer->at_start = false;
-  };
   for (size_t at = 0; at < text.size() && !unmatched_.empty();) {
     const SpecialToken* special = SpecialAt(text.substr(at), unmatched_);
     if (special == nullptr) {
       ++at;
       continue;
     }
-    flush(at);
-    ids->push_back(special->id);
+    WriteText(text.substr(begin, at - begin), writer);
+    writer->chat->ids.push_back(special->id);
     writer->at_start = special->id == bos;
     begin = at += special->text.size();
   }
-  flush(text.size());
+  WriteText(text.substr(begin), writer);
 }
 
 void ChatEncoder::WriteRendered(const RenderedChat& rendered, EncodedChat* chat) const {
@@ -350,9 +348,11 @@ void ChatEncoder::WriteRendered(const RenderedChat& rendered, EncodedChat* chat)
   size_t at = 0;
   const auto write_to = [&](size_t end, bool loss) {
     const size_t before = chat->ids.size();
-    for (; cut != rendered.cuts.end() && *cut <= end; ++cut) {
-      WriteMarked(text.substr(at, *cut - at), &writer);
-      at = *cut;
+    for (; cut != rendered.cuts.end() && cut->at <= end; ++cut) {
+      const size_t unmatched = std::max<size_t>(at, cut->at - cut->unmatched);
+      WriteMarked(text.substr(at, unmatched - at), &writer);
+      WriteUnmatched(text.substr(unmatched, cut->at - unmatched), &writer);
+      at = cut->at;
     }
     WriteMarked(text.substr(at, end - at), &writer);
     at = end;

@@ -23,6 +23,7 @@
 #include "lib/documents/chat_template.h"
 #include "lib/documents/document_output.h"
 #include "lib/documents/jinja_chats.h"
+#include "lib/documents/spelled_specials.h"
 #include "lib/tok/tokenizer.h"
 
 namespace trainwright {
@@ -81,6 +82,9 @@ class ChatEncoder {
   void SetUpJinja();
   std::optional<DocumentProblem> EncodeJinja(const ChatRecord& record, EncodedChat* chat) const;
   void WriteRendered(const RenderedChat& rendered, EncodedChat* chat) const;
+  void WriteText(std::string_view text, Writer* writer) const;
+  /// What spells a special token is text like any other.
+  void WriteUnmatched(std::string_view text, Writer* writer) const;
   void WriteMarked(std::string_view text, Writer* writer) const;
   void TokenizeLiterals();
   void Write(TemplatePart part, const Said& said, bool loss, Writer* writer) const;
@@ -92,8 +96,7 @@ class ChatEncoder {
   ChatTemplate template_;
   const Tokenizer* tokenizer_;
   ChatEncoderOptions options_;
-  std::vector<std::string_view>
-      forbidden_;  // in what turns say: the tokenizer would take them for special tokens
+  SpelledSpecials forbidden_{{}};  // in what turns say: the tokenizer would take them for special tokens
   std::array<std::vector<LiteralIds>, kTemplatePartCount> literal_ids_;  // by part and item
   std::optional<JinjaChats> jinja_;
   std::vector<SpecialToken> unmatched_;  // special tokens that the tokenizer does not know in text

@@ -23,12 +23,6 @@ constexpr char kTrialTools[] =
     R"([{"type": "function", "function": {"name": "look", "description": "Looks.", "parameters":)"
     R"({"type": "object", "properties": {"at": {"type": "string", "description": "What."}}, "required": ["at"]}}}])";
 
-/// UTF-8 of the noncharacters U+FDD0 to U+FDEF, which no text interchanges.
-constexpr int kNoncharacters = 32;
-std::string Noncharacter(int number) {
-  return {'\xEF', '\xB7', static_cast<char>(0x90 + number)};
-}
-
 DocumentProblem BadConversation(const std::string& problem) {
   return {SkipReason::kBadTurns, problem, {}, {}};
 }
@@ -39,29 +33,10 @@ bool IsAnswer(const Json& message) {
   return role != message.end() && *role == "assistant";
 }
 
-size_t CodePointBytes(std::string_view text) {
-  size_t bytes = 1;
-  while (bytes < text.size() && (static_cast<unsigned char>(text[bytes]) & 0xC0) == 0x80) ++bytes;
-  return bytes;
-}
-
 /// Where the code point begins that has a byte here.
 size_t CodePointBegin(std::string_view text, size_t at) {
   while (at > 0 && at < text.size() && (static_cast<unsigned char>(text[at]) & 0xC0) == 0x80) --at;
   return at;
-}
-
-/// Every string in a value but those of roles, which templates compare.
-template <typename Visit>
-void VisitStrings(Json* value, const Visit& visit) {
-  if (value->is_string()) {
-    visit(value->get_ptr<Json::string_t*>());
-  } else if (value->is_structured()) {
-    for (auto item = value->begin(); item != value->end(); ++item) {
-      if (value->is_object() && item.key() == "role") continue;
-      VisitStrings(&*item, visit);
-    }
-  }
 }
 
 bool IsJinjaSpace(std::string_view text, size_t begin, size_t end) {
@@ -155,7 +130,6 @@ struct JinjaChat::Said {
   Json variables;
   uint64_t steps = 0;                   // that its renderings have taken
   std::optional<TurnRenderings> apart;  // in place of renderings, where the template allows it
-  std::string cut;  // what stands in special tokens that turns spell, behind their first character; or empty
 };
 
 Json MessagesOf(const ChatRecord& record) {
@@ -179,14 +153,17 @@ JinjaChat::JinjaChat(const ChatTemplate& chat_template, const Tokenizer& tokeniz
       named_tokens_(Json::object()) {
   options_.now = chat_template.now;
   options_.poll = ThrowIfStopped;
+  options_.data_variables = {"messages", "tools"};
   for (const auto& [name, text] : chat_template.named_tokens) named_tokens_[name] = text;
   const TokenizerIdentity& identity = tokenizer.identity();
+  std::vector<std::string> specials;
   for (const SpecialToken& special : tokenizer.special_tokens()) {
-    if (!special.is_word) specials_.push_back(special.text);
+    if (!special.is_word) specials.push_back(special.text);
     for (const auto& [name, id] : {std::pair("bos_token", identity.bos_id), {"eos_token", identity.eos_id}}) {
       if (special.id == id && !named_tokens_.contains(name)) named_tokens_[name] = special.text;
     }
   }
+  specials_ = SpelledSpecials(std::move(specials));
   if (named_tokens_.contains("eos_token")) eos_ = named_tokens_["eos_token"].get<std::string>();
   TryOut(of_tools);
 }
@@ -209,70 +186,40 @@ JinjaChat::Said JinjaChat::Prepare(const ChatRecord& record) const {
   Said said(named_tokens_);
   said.messages() = MessagesOf(record);
   if (!record.tools_json.empty()) said.tools() = Json::parse(record.tools_json);
-  bool spells_special = false;
-  const auto look = [&](const std::string* text) {
-    spells_special =
-        spells_special || std::any_of(specials_.begin(), specials_.end(), [&](const auto& special) {
-          return text->find(special) != std::string::npos;
-        });
-  };
-  VisitStrings(&said.messages(), look);
-  VisitStrings(&said.tools(), look);
-  if (!spells_special) return said;
-  const std::string all = said.messages().dump() + said.tools().dump();
-  int number = 0;
-  while (number < kNoncharacters && all.find(Noncharacter(number)) != std::string::npos) ++number;
-  if (number == kNoncharacters) {
-    throw Error(ErrorCode::kBadInput, "conversation",
-                "spells a special token and has every noncharacter of U+FDD0 to U+FDEF besides");
-  }
-  said.cut = Noncharacter(number);
-  const auto cut = [&](std::string* text) {
-    for (size_t at = 0; at < text->size(); ++at) {
-      const std::string_view rest = std::string_view(*text).substr(at);
-      const bool special = std::any_of(specials_.begin(), specials_.end(),
-                                       [&](const std::string& mark) { return rest.starts_with(mark); });
-      if (!special) continue;
-      at += CodePointBytes(rest);
-      text->insert(at, said.cut);
-      at += said.cut.size() - 1;
-    }
-  };
-  VisitStrings(&said.messages(), cut);
-  VisitStrings(&said.tools(), cut);
   return said;
 }
 
-size_t JinjaChat::SpecialAt(std::string_view text) const {
-  size_t longest = 0;
-  for (const std::string& special : specials_) {
-    if (text.starts_with(special)) longest = std::max(longest, special.size());
+size_t JinjaChat::FindEos(const jinja::Rendered& plain, size_t from) const {
+  if (eos_.empty()) return std::string::npos;
+  size_t eos = plain.text.find(eos_, from);
+  while (eos != std::string::npos && !HasNoData(plain.data, eos, eos + eos_.size())) {
+    eos = plain.text.find(eos_, eos + 1);
   }
-  return longest;
+  return eos;
 }
 
-size_t JinjaChat::EndMarkBehind(const std::string& text, size_t words_end, size_t limit) const {
-  if (const size_t eos = eos_.empty() ? std::string::npos : text.find(eos_, words_end);
-      eos < limit && IsJinjaSpace(text, words_end, eos)) {
+size_t JinjaChat::EndMarkBehind(const jinja::Rendered& plain, size_t words_end, size_t limit) const {
+  const std::string& text = plain.text;
+  if (const size_t eos = FindEos(plain, words_end); eos < limit && IsJinjaSpace(text, words_end, eos)) {
     return eos + eos_.size();
   }
   for (size_t at = words_end; at < limit; ++at) {
-    if (const size_t special = SpecialAt(std::string_view(text).substr(at)); special > 0) return at + special;
+    if (const size_t special = specials_.SizeAt(text, plain.data, at); special > 0) return at + special;
     if (kJinjaSpace.find(text[at]) == std::string_view::npos) break;
   }
   return words_end;
 }
 
-std::string JinjaChat::RenderBegin(Said* said, size_t count, bool prompt) const {
+jinja::Rendered JinjaChat::RenderBegin(Said* said, size_t count, bool prompt) const {
   Json::array_t& turns = said->turns();
   const auto cut = turns.begin() + static_cast<ptrdiff_t>(count);
   Json::array_t behind(std::make_move_iterator(cut), std::make_move_iterator(turns.end()));
   turns.erase(cut, turns.end());
   const auto restore = [&] { std::move(behind.begin(), behind.end(), std::back_inserter(turns)); };
   try {
-    std::string text = RenderText(said, prompt).text;
+    jinja::Rendered rendered = RenderText(said, prompt);
     restore();
-    return text;
+    return rendered;
   } catch (...) {
     restore();
     throw;
@@ -305,7 +252,7 @@ size_t JinjaChat::TurnEnd(Said* said, size_t turn, const std::string& text, size
   }
   std::string own;
   try {
-    own = RenderBegin(said, turn + 1, /*prompt=*/false);
+    own = RenderBegin(said, turn + 1, /*prompt=*/false).text;
   } catch (const jinja::RaisedError&) {
     return text.size();  // it refuses conversations that end with a call
   }
@@ -315,22 +262,23 @@ size_t JinjaChat::TurnEnd(Said* said, size_t turn, const std::string& text, size
   Json changed = message;
   ChangeEnd(&changed);
   std::swap(message, changed);
-  const std::string other = RenderBegin(said, turn + 1, /*prompt=*/false);
+  const std::string other = RenderBegin(said, turn + 1, /*prompt=*/false).text;
   std::swap(message, changed);
   const std::string_view behind = std::string_view(own).substr(own.size() - CommonEnd(own, other));
   return CodePointBegin(text, words_end + CommonBegin(std::string_view(text).substr(words_end), behind));
 }
 
-size_t JinjaChat::CallsEnd(const std::string& text, size_t words_end, size_t turn_end, size_t limit) const {
-  std::string_view own = std::string_view(text).substr(0, turn_end);
-  if (const size_t eos = eos_.empty() ? std::string::npos : own.find(eos_, words_end);
-      eos != std::string::npos) {
+size_t JinjaChat::CallsEnd(const jinja::Rendered& plain, size_t words_end, size_t turn_end,
+                           size_t limit) const {
+  std::string_view own = std::string_view(plain.text).substr(0, turn_end);
+  if (const size_t eos = FindEos(plain, words_end);
+      eos != std::string::npos && eos + eos_.size() <= own.size()) {
     return eos + eos_.size();
   }
   // What a template puts behind the arguments of a call may hold special tokens besides the one that ends it.
   size_t last_special_end = 0;
   for (size_t at = words_end; at < own.size();) {
-    const size_t special = SpecialAt(std::string_view(text).substr(at));
+    const size_t special = specials_.SizeAt(plain.text, plain.data, at);
     if (at + special > own.size()) {
       own = own.substr(0, at);
       break;
@@ -345,14 +293,15 @@ size_t JinjaChat::CallsEnd(const std::string& text, size_t words_end, size_t tur
   const size_t calls_end = words_end + calls.size();
   // The special token of the next turn ends a call where it ends other answers, too.
   const bool next_turn_ends = after_words_ && IsJinjaSpace(*after_words_, 0, after_words_->size());
-  return next_turn_ends ? EndMarkBehind(text, calls_end, limit) : calls_end;
+  return next_turn_ends ? EndMarkBehind(plain, calls_end, limit) : calls_end;
 }
 
 size_t JinjaChat::AnswerBegin(Said* said, size_t turn, const std::string& text) const {
   std::optional<size_t> begin;
   if (said->apart && said->apart->Has(turn)) {
     begin = said->apart->PromptEnd(turn);
-  } else if (const std::string prompt = RenderBegin(said, turn, /*prompt=*/true); text.starts_with(prompt)) {
+  } else if (const std::string prompt = RenderBegin(said, turn, /*prompt=*/true).text;
+             text.starts_with(prompt)) {
     begin = prompt.size();
   }
   if (!begin) {
@@ -367,8 +316,9 @@ size_t JinjaChat::AnswerBegin(Said* said, size_t turn, const std::string& text) 
   return *begin;
 }
 
-JinjaChat::Answer JinjaChat::AnswerOf(Said* said, size_t turn, const std::string& text, size_t begin,
+JinjaChat::Answer JinjaChat::AnswerOf(Said* said, size_t turn, const jinja::Rendered& plain, size_t begin,
                                       size_t limit) const {
+  const std::string& text = plain.text;
   Json& message = said->turns()[turn];
   Json changed = message;
   const bool says = ChangeEnd(&changed);
@@ -389,9 +339,9 @@ JinjaChat::Answer JinjaChat::AnswerOf(Said* said, size_t turn, const std::string
   }
   const auto calls = changed.find("tool_calls");
   const bool has_calls = calls != changed.end() && calls->is_array() && !calls->empty();
-  if (!has_calls) return {begin, words_end, EndMarkBehind(text, words_end, limit)};
+  if (!has_calls) return {begin, words_end, EndMarkBehind(plain, words_end, limit)};
   const size_t turn_end = std::max(words_end, std::min(TurnEnd(said, turn, text, words_end), limit));
-  return {begin, words_end, CallsEnd(text, words_end, turn_end, limit)};
+  return {begin, words_end, CallsEnd(plain, words_end, turn_end, limit)};
 }
 
 std::vector<JinjaChat::Answer> JinjaChat::AnswersOf(Said* said, bool last_only,
@@ -408,7 +358,7 @@ std::vector<JinjaChat::Answer> JinjaChat::AnswersOf(Said* said, bool last_only,
   std::vector<Answer> answers;
   for (size_t i = 0; i < turns.size(); ++i) {
     const size_t limit = i + 1 < turns.size() ? begins[i + 1] : text.size();
-    answers.push_back(AnswerOf(said, turns[i], text, begins[i], limit));
+    answers.push_back(AnswerOf(said, turns[i], plain, begins[i], limit));
     if (i > 0 && begins[i] < answers[i - 1].end) {
       throw Error(ErrorCode::kBadInput, "turn " + std::to_string(turns[i]),
                   "begins inside the answer before it");
@@ -417,25 +367,9 @@ std::vector<JinjaChat::Answer> JinjaChat::AnswersOf(Said* said, bool last_only,
   return answers;
 }
 
-void JinjaChat::Finish(const Said& said, RenderedChat* chat) const {
-  if (said.cut.empty()) return;
-  std::string text;
-  std::vector<uint64_t*> bounds;
-  for (jinja::Span& answer : chat->answers) bounds.insert(bounds.end(), {&answer.begin, &answer.end});
-  size_t next = 0;
-  const std::string with_cuts = std::exchange(chat->text, {});
-  for (size_t at = 0; at <= with_cuts.size();) {
-    const bool cut = std::string_view(with_cuts).substr(at).starts_with(said.cut);
-    const size_t past = at + (cut ? said.cut.size() : 1);
-    for (; next < bounds.size() && *bounds[next] < past; ++next) *bounds[next] = text.size();
-    if (cut) {
-      chat->cuts.push_back(text.size());
-    } else if (at < with_cuts.size()) {
-      text.push_back(with_cuts[at]);
-    }
-    at = past;
-  }
-  chat->text = std::move(text);
+void JinjaChat::Finish(jinja::Rendered plain, RenderedChat* chat) const {
+  chat->cuts = specials_.CutsOf(plain.text, plain.data);
+  chat->text = std::move(plain.text);
 }
 
 std::optional<DocumentProblem> JinjaChat::Render(const ChatRecord& record, bool last_only,
@@ -446,7 +380,7 @@ std::optional<DocumentProblem> JinjaChat::Render(const ChatRecord& record, bool 
     Said said = Prepare(record);
     jinja::Rendered plain = RenderText(&said, /*prompt=*/false);
     if (template_.has_generation()) {
-      chat->answers = std::move(plain.generations);
+      chat->answers = plain.generations;
       if (last_only && chat->answers.size() > 1)
         chat->answers.erase(chat->answers.begin(), chat->answers.end() - 1);
     } else {
@@ -454,9 +388,8 @@ std::optional<DocumentProblem> JinjaChat::Render(const ChatRecord& record, bool 
         chat->answers.push_back({answer.begin, answer.end});
       }
     }
-    chat->text = std::move(plain.text);
     chat->steps = said.steps;
-    Finish(said, chat);
+    Finish(std::move(plain), chat);
   } catch (const Error& error) {
     if (IsStop(error)) throw;
     return ProblemOf(error);
@@ -471,9 +404,9 @@ std::optional<DocumentProblem> JinjaChat::RenderPrompt(const ChatRecord& record,
   *chat = {};
   try {
     Said said = Prepare(record);
-    chat->text = RenderText(&said, /*prompt=*/true).text;
+    jinja::Rendered prompt = RenderText(&said, /*prompt=*/true);
     chat->steps = said.steps;
-    Finish(said, chat);
+    Finish(std::move(prompt), chat);
   } catch (const Error& error) {
     if (IsStop(error)) throw;
     return ProblemOf(error);
@@ -486,13 +419,12 @@ void JinjaChat::TryOut(bool of_tools) {
   said.messages() = {{{"role", "user"}, {"content", "Which one?"}},
                      {{"role", "assistant"}, {"content", "This"}}};
   if (of_tools) said.tools() = Json::parse(kTrialTools);
-  std::string text;
-  std::vector<jinja::Span> generations;
+  jinja::Rendered plain;
   try {
-    jinja::Rendered plain = RenderText(&said, /*prompt=*/false);
-    text = std::move(plain.text);
-    generations = std::move(plain.generations);
-    if (!template_.has_generation()) generations = {{AnswerBegin(&said, 1, text), text.size()}};
+    plain = RenderText(&said, /*prompt=*/false);
+    if (!template_.has_generation()) {
+      plain.generations = {{AnswerBegin(&said, 1, plain.text), plain.text.size()}};
+    }
   } catch (const jinja::RaisedError&) {
     return;  // it wants other conversations
   } catch (const Error& error) {
@@ -502,11 +434,12 @@ void JinjaChat::TryOut(bool of_tools) {
                 "does not render a question and its answer: " + std::string(error.what()), "",
                 "see CHAT TEMPLATES in pretokenize(1)");
   }
-  if (generations.empty()) return;
-  const Answer answer = AnswerOf(&said, 1, text, generations[0].begin, generations[0].end);
-  after_words_ = text.substr(answer.words_end);
-  const size_t end = template_.has_generation() ? generations[0].end : answer.end;
-  if (answer.words_end < end) answer_end_ = text.substr(answer.words_end, end - answer.words_end);
+  if (plain.generations.empty()) return;
+  const jinja::Span block = plain.generations[0];
+  const Answer answer = AnswerOf(&said, 1, plain, block.begin, block.end);
+  after_words_ = plain.text.substr(answer.words_end);
+  const size_t end = template_.has_generation() ? block.end : answer.end;
+  if (answer.words_end < end) answer_end_ = plain.text.substr(answer.words_end, end - answer.words_end);
 }
 
 }  // namespace trainwright

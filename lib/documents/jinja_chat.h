@@ -11,10 +11,10 @@
 /// Where an answer calls tools and is not the last turn, the conversation up to it is rendered, too: its
 /// end-of-turn token is looked for in its own text alone, not in that of the tool.
 ///
-/// Costs one rendering where {% generation %} marks the answers, and three where the template shows that
-/// it writes each turn by itself (jinja::TurnPlaces). Else 1 + 2n of a conversation with n answers, and one
-/// or two more for each that calls tools: what they take together has a limit of its own,
-/// kMostStepsOfConversation. Immutable and thread-safe.
+/// Costs one rendering where {% generation %} marks the answers, and three
+/// where the template shows that it writes each turn by itself (jinja::TurnPlaces). Else 1 + 2n of a
+/// conversation with n answers, and one or two more for each that calls tools: what they take together has a
+/// limit of its own, kMostStepsOfConversation. Immutable and thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -28,6 +28,7 @@
 #include "lib/documents/chat_record.h"
 #include "lib/documents/chat_template.h"
 #include "lib/documents/document_problem.h"
+#include "lib/documents/spelled_specials.h"
 #include "lib/jinja/template.h"
 #include "lib/tok/tokenizer.h"
 
@@ -36,9 +37,8 @@ namespace trainwright {
 struct RenderedChat {
   std::string text;
   std::vector<jinja::Span> answers;  ///< in order, apart from each other
-  /// Positions inside special tokens that a turn spells out: the tokenizer must not see across them.
-  std::vector<uint64_t> cuts;
-  uint64_t steps = 0;  ///< of all renderings that it took
+  std::vector<SpecialCut> cuts;      ///< of special tokens that the record spells
+  uint64_t steps = 0;                ///< of all renderings that it took
 };
 
 /// The steps (lib/jinja/machine.h) that all renderings of one conversation may take together: some tens of
@@ -72,28 +72,28 @@ class JinjaChat {
   Said Prepare(const ChatRecord& record) const;
   /// These change the messages for a rendering, and put them back.
   /// \param count of the messages, from the first, that are rendered
-  std::string RenderBegin(Said* said, size_t count, bool prompt) const;
+  jinja::Rendered RenderBegin(Said* said, size_t count, bool prompt) const;
   /// Sets said->apart where the template shows the turns apart.
   void SetTurnsApart(Said* said, const jinja::Rendered& plain) const;
   size_t AnswerBegin(Said* said, size_t turn, const std::string& text) const;
-  Answer AnswerOf(Said* said, size_t turn, const std::string& text, size_t begin, size_t limit) const;
+  Answer AnswerOf(Said* said, size_t turn, const jinja::Rendered& plain, size_t begin, size_t limit) const;
   std::vector<Answer> AnswersOf(Said* said, bool last_only, const jinja::Rendered& plain) const;
   /// Where what the template writes of a turn ends in `text`, at the latest.
   size_t TurnEnd(Said* said, size_t turn, const std::string& text, size_t words_end) const;
-  size_t EndMarkBehind(const std::string& text, size_t words_end, size_t limit) const;
+  size_t EndMarkBehind(const jinja::Rendered& plain, size_t words_end, size_t limit) const;
+  /// Where the template's EOS first comes at or after `from`; npos: nowhere.
+  size_t FindEos(const jinja::Rendered& plain, size_t from) const;
   /// Where tool calls and the end-of-turn token after them end.
-  size_t CallsEnd(const std::string& text, size_t words_end, size_t turn_end, size_t limit) const;
-  /// The bytes of the longest special token that the text begins with; 0: none.
-  size_t SpecialAt(std::string_view text) const;
-  void Finish(const Said& said, RenderedChat* chat) const;
+  size_t CallsEnd(const jinja::Rendered& plain, size_t words_end, size_t turn_end, size_t limit) const;
+  void Finish(jinja::Rendered plain, RenderedChat* chat) const;
   void TryOut(bool of_tools);
 
   std::string name_;
   jinja::Template template_;
   jinja::RenderOptions options_;
   nlohmann::ordered_json named_tokens_;  // bos_token and its like
-  std::vector<std::string> specials_;    // special tokens as they are written
-  std::string eos_;                      // may be empty
+  SpelledSpecials specials_{{}};
+  std::string eos_;  // may be empty
   std::string answer_end_;
   std::optional<std::string> after_words_;  // of the last answer, where a trial conversation shows it
 };

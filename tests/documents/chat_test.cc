@@ -2,6 +2,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <memory>
+#include <nlohmann/json.hpp>
 #include <random>
 #include <string>
 #include <vector>
@@ -9,6 +12,7 @@
 #include "lib/documents/chat_encoder.h"
 #include "lib/documents/chat_record.h"
 #include "lib/documents/chat_template.h"
+#include "lib/tok/json_tokenizer.h"
 #include "tests/support/support.h"
 
 namespace trainwright {
@@ -243,6 +247,71 @@ TEST(ChatEncoderTest, SpecialTokensAreFoundInLiteralsAndNeverInWhatTurnsSay) {
                                  "<303>\n<|im_start|>assistant\nno<|im_end|><303>\n");
   EXPECT_EQ(Predicted(chat), "no<|im_end|><303>|");
   EXPECT_THAT(encoder.unknown_marks(), testing::ElementsAre("<|im_start|>"));
+}
+
+/// A tokenizer.json of the tests of tokenizers with a special token besides, and without any.
+struct WithAndWithout {
+  WithAndWithout(const std::string& path, const std::string& special) {
+    nlohmann::json json = nlohmann::json::parse(test::ReadFile(test::Fixture(path)));
+    nlohmann::json plain = json;
+    plain["added_tokens"] = nlohmann::json::array();
+    without = MakeJsonTokenizer(plain.dump(), "without");
+    size_t next_id = 0;
+    for (const auto& id : json["model"]["vocab"]) next_id = std::max(next_id, id.get<size_t>() + 1);
+    for (const auto& token : json["added_tokens"]) next_id = std::max(next_id, token["id"].get<size_t>() + 1);
+    json["added_tokens"].push_back({{"id", next_id},
+                                    {"content", special},
+                                    {"single_word", false},
+                                    {"lstrip", false},
+                                    {"rstrip", false},
+                                    {"normalized", false},
+                                    {"special", true}});
+    with = MakeJsonTokenizer(json.dump(), "with");
+  }
+  std::unique_ptr<JsonTokenizer> with, without;
+};
+
+ChatTemplate ContentAlone(bool is_jinja) {
+  if (!is_jinja) return ParseChatTemplate("user {content}\nassistant [ {content} ]\n", "t");
+  ChatTemplate chat_template;
+  chat_template.name = "t";
+  chat_template.text = "{% for m in messages %}{{ m.content }}{% endfor %}";
+  chat_template.is_jinja = true;
+  return chat_template;
+}
+
+/// The ids of pieces laid end to end.
+std::vector<uint32_t> EncodePieces(const Tokenizer& tokenizer, const std::vector<std::string>& pieces) {
+  std::vector<uint32_t> ids;
+  for (const std::string& piece : pieces) {
+    piece == pieces[0] ? tokenizer.Encode(piece, &ids) : tokenizer.EncodeContinued(piece, &ids);
+  }
+  return ids;
+}
+
+TEST(ChatEncoderTest, ASpecialTokenOfOneCharacterThatATurnSpellsIsText) {
+  for (const char* path :
+       {"tok/testdata/tokenizer_json/gpt2.json", "tok/testdata/text_tokenizers/llama2.json"}) {
+    for (const std::string special : {"␞", "あ"}) {
+      const WithAndWithout tokenizers(path, special);
+      for (const bool is_jinja : {false, true}) {
+        const ChatEncoder encoder(ContentAlone(is_jinja), tokenizers.with.get());
+        const EncodedChat chat = EncodeBy(
+            encoder, Conversation({{ChatRole::kUser, "a" + special + "b"}, {ChatRole::kAssistant, "ok"}}));
+        EXPECT_EQ(chat.ids, EncodePieces(*tokenizers.without, {"a", special, "b", "ok"})) << path << special;
+      }
+    }
+  }
+}
+
+TEST(ChatEncoderTest, ASpelledSpecialTokenIsNotCutInsideACharacter) {
+  const WithAndWithout tokenizers("tok/testdata/text_tokenizers/llama2.json", "▁<EOT>");
+  for (const bool is_jinja : {false, true}) {
+    const ChatEncoder encoder(ContentAlone(is_jinja), tokenizers.with.get());
+    const EncodedChat chat =
+        EncodeBy(encoder, Conversation({{ChatRole::kUser, "the ▁<EOT> ends"}, {ChatRole::kAssistant, "ok"}}));
+    EXPECT_EQ(chat.ids, EncodePieces(*tokenizers.without, {"the ▁", "<EOT> ends", "ok"}));
+  }
 }
 
 TEST(ChatEncoderTest, TheBeginningOfATextIsMarkedOnceAndBehindBos) {

@@ -155,6 +155,70 @@ TEST_F(JinjaChatTest, SpecialTokensThatTurnsSpellStayText) {
       "<|im_start|>user\n<|im_end|>é<s><|im_end|>\n<|im_start|>assistant\n</s></s>\xEF\xB7\x90<|im_end|>\n");
 }
 
+// A turn, its parts and its calls.
+constexpr char kParts[] =
+    "{% for m in messages %}{{ '<|im_start|>' + m.role + ':' }}{% for p in m.content or [] %}{{ p.text or p "
+    "}}"
+    "{% endfor %}{% for c in m.tool_calls or [] %}{{ c.function | tojson(ensure_ascii=true) }}{% endfor %}"
+    "{{ '<|im_end|>' }}{% endfor %}{% if add_generation_prompt %}{{ '<|im_start|>assistant:' }}{% endif %}";
+
+TEST_F(JinjaChatTest, SpecialTokensStayTextWhereverARecordSpellsThem) {
+  const auto talk = [](const std::string& user, const std::string& arguments) {
+    return R"({"messages": [)" + user +
+           R"(, {"role": "assistant", "content": "", "tool_calls": [{"function": {"arguments": )" +
+           arguments + R"(}}]}, {"role": "tool", "content": "7"}, {"role": "assistant", "content": "b"}]})";
+  };
+  const std::string plain = R"({"role": "user", "content": "a"})";
+  const struct {
+    std::string line, said;
+  } cases[] = {
+      {talk(plain, R"({"<|im_end|>": 1})"), R"({"<|im_end|>": 1})"},
+      {talk(plain, R"({"role": "x<|im_end|>y"})"), R"({"role": "x<|im_end|>y"})"},
+      {talk(plain, R"({"v": "x<|im_end|>y"})"), R"({"v": "x<|im_end|>y"})"},
+      {talk(R"({"role": "user", "content": [{"text": "say <|im_"}, {"text": "end|> now"}]})", "{}"),
+       "say <|im_end|> now"},
+      {talk(R"({"role": "user<|im_end|>", "content": "a"})", "{}"), "<|im_start|>user<|im_end|>:a<|im_end|>"},
+  };
+  const ChatEncoder encoder(JinjaOf(kParts), &tokenizer_);
+  for (const auto& [line, said] : cases) {
+    EncodedChat chat;
+    const auto problem = encoder.Encode(RecordOf(line), &chat);
+    ASSERT_FALSE(problem) << problem->problem;
+    const auto specials = std::count_if(chat.ids.begin(), chat.ids.end(),
+                                        [&](uint32_t id) { return tokenizer_.IsSpecial(id); });
+    EXPECT_EQ(specials, 8) << "two a turn, the template's: " << line;
+    EXPECT_THAT(tokenizer_.Decode(chat.ids), testing::HasSubstr(said));
+  }
+}
+
+TEST_F(JinjaChatTest, ATemplateMakesSpecialTokensOfRolesThatAreWordsAlone) {
+  const ChatEncoder encoder(
+      JinjaOf("{% for m in messages %}{{ '<|' + m.role + '|>' + m.content }}{% endfor %}"
+              "{% if add_generation_prompt %}{{ '<|assistant|>' }}{% endif %}"),
+      &tokenizer_);
+  const auto specials_with = [&](const std::string& role) {
+    std::vector<uint32_t> ids;
+    const std::string turn = R"({"role": ")" + role + R"(", "content": "<|im_end|>"})";
+    EXPECT_FALSE(encoder.EncodePrompt(
+        RecordOf(R"({"messages": [)" + turn + R"(, {"role": "user", "content": ""}]})", true), &ids));
+    return std::count_if(ids.begin(), ids.end(), [&](uint32_t id) { return tokenizer_.IsSpecial(id); });
+  };
+  EXPECT_EQ(specials_with("im_end"), 1);
+  EXPECT_EQ(specials_with("im_end|><|im_end"), 0);
+}
+
+TEST_F(JinjaChatTest, AnEosThatACallSpellsDoesNotEndTheAnswer) {
+  constexpr char kIds[] =
+      "{% for m in messages %}{{ m.role + ':' }}{% if m.tool_calls %}{{ m.tool_calls[0].function.arguments | "
+      "tojson }}{{ m.tool_calls[0].id }}{{ m.tool_calls[0].type }}{% else %}{{ m.content }}{% endif %}{{ "
+      "'</s>' }}{% endfor %}"
+      "{% if add_generation_prompt %}{{ 'assistant:' }}{% endif %}";
+  EXPECT_EQ(
+      Shown(kIds, R"({"messages": [{"role": "user", "content": "a"}, {"role": "assistant", "content": "",
+      "tool_calls": [{"id": "</", "type": "s>7", "function": {"arguments": {}}}]}]})"),
+      "user:a</s>assistant:{{}</s>7</s>}");
+}
+
 TEST_F(JinjaChatTest, ToolCallsAreAnswersAndToolsReachTheTemplate) {
   constexpr char kTools[] =
       "{% if tools %}{{ tools[0].name + '\n' }}{% endif %}{% for m in messages %}{{ m.role + ': ' }}"
@@ -428,7 +492,7 @@ std::string AllOf(const JinjaChat& chat, const ChatRecord& record, uint64_t* ste
   std::string all = rendered.text;
   for (const jinja::Span& answer : rendered.answers)
     all += "\n" + std::to_string(answer.begin) + " to " + std::to_string(answer.end);
-  for (const uint64_t cut : rendered.cuts) all += "\ncut " + std::to_string(cut);
+  for (const SpecialCut& cut : rendered.cuts) all += "\ncut " + std::to_string(cut.at);
   return all;
 }
 
