@@ -367,6 +367,19 @@ std::vector<JinjaChat::Answer> JinjaChat::AnswersOf(Said* said, bool last_only,
   return answers;
 }
 
+std::vector<jinja::Span> JinjaChat::LastGenerations(Said* said, const jinja::Rendered& plain) const {
+  const std::vector<jinja::Span>& blocks = plain.generations;
+  if (blocks.size() < 2) return blocks;
+  size_t earlier = blocks.size() - 1;
+  try {
+    // A turn that is joined to the one before it adds no block of its own: then the last one counts.
+    const size_t turn = said->turns().size() - 1;
+    earlier = std::min(earlier, RenderBegin(said, turn, /*prompt=*/true).generations.size());
+  } catch (const jinja::RaisedError&) {  // it refuses conversations without the last answer
+  }
+  return {blocks.begin() + static_cast<ptrdiff_t>(earlier), blocks.end()};
+}
+
 void JinjaChat::Finish(jinja::Rendered plain, RenderedChat* chat) const {
   chat->cuts = specials_.CutsOf(plain.text, plain.data);
   chat->text = std::move(plain.text);
@@ -380,9 +393,7 @@ std::optional<DocumentProblem> JinjaChat::Render(const ChatRecord& record, bool 
     Said said = Prepare(record);
     jinja::Rendered plain = RenderText(&said, /*prompt=*/false);
     if (template_.has_generation()) {
-      chat->answers = plain.generations;
-      if (last_only && chat->answers.size() > 1)
-        chat->answers.erase(chat->answers.begin(), chat->answers.end() - 1);
+      chat->answers = last_only ? LastGenerations(&said, plain) : plain.generations;
     } else {
       for (const Answer& answer : AnswersOf(&said, last_only, plain)) {
         chat->answers.push_back({answer.begin, answer.end});

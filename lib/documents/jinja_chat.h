@@ -11,8 +11,8 @@
 /// Where an answer calls tools and is not the last turn, the conversation up to it is rendered, too: its
 /// end-of-turn token is looked for in its own text alone, not in that of the tool.
 ///
-/// Costs one rendering where {% generation %} marks the answers, and three
-/// where the template shows that it writes each turn by itself (jinja::TurnPlaces). Else 1 + 2n of a
+/// Costs one rendering where {% generation %} marks the answers, two where the last alone is asked for, and
+/// three where the template shows that it writes each turn by itself (jinja::TurnPlaces). Else 1 + 2n of a
 /// conversation with n answers, and one or two more for each that calls tools: what they take together has a
 /// limit of its own, kMostStepsOfConversation. Immutable and thread-safe.
 #pragma once
@@ -85,6 +85,8 @@ class JinjaChat {
   size_t FindEos(const jinja::Rendered& plain, size_t from) const;
   /// Where tool calls and the end-of-turn token after them end.
   size_t CallsEnd(const jinja::Rendered& plain, size_t words_end, size_t turn_end, size_t limit) const;
+  /// The {% generation %} blocks of the last turn.
+  std::vector<jinja::Span> LastGenerations(Said* said, const jinja::Rendered& plain) const;
   void Finish(jinja::Rendered plain, RenderedChat* chat) const;
   void TryOut(bool of_tools);
 

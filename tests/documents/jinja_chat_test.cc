@@ -219,6 +219,20 @@ TEST_F(JinjaChatTest, AnEosThatACallSpellsDoesNotEndTheAnswer) {
       "user:a</s>assistant:{{}</s>7</s>}");
 }
 
+TEST_F(JinjaChatTest, TheLastAnswerIsAllGenerationBlocksOfTheLastTurn) {
+  constexpr char kBlocks[] =
+      "{% for m in messages %}{{ m.role + ':' }}{% if m.role == 'assistant' %}{% if m.thinking %}"
+      "{% generation %}{{ '(' + m.thinking + ')' }}{% endgeneration %}{{ '|' }}{% endif %}"
+      "{% generation %}{{ m.content }}{% endgeneration %}{% generation %}{{ m.more }}{% endgeneration %}"
+      "{% else %}{{ m.content }}{% endif %}{{ '\n' }}{% endfor %}"
+      "{% if add_generation_prompt %}{{ 'assistant:' }}{% endif %}";
+  EXPECT_EQ(Shown(kBlocks, R"({"messages": [{"role": "user", "content": "a"},
+      {"role": "assistant", "content": "b", "thinking": "s", "more": "c"}, {"role": "user", "content": "d"},
+      {"role": "assistant", "content": "e", "thinking": "t"}]})",
+                  /*last_only=*/true),
+            "user:a\nassistant:(s)|bc\nuser:d\nassistant:{(t)}|{e}\n");
+}
+
 TEST_F(JinjaChatTest, ToolCallsAreAnswersAndToolsReachTheTemplate) {
   constexpr char kTools[] =
       "{% if tools %}{{ tools[0].name + '\n' }}{% endif %}{% for m in messages %}{{ m.role + ': ' }}"
