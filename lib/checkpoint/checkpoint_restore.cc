@@ -13,27 +13,13 @@
 #include "lib/checkpoint/checkpoint_copier.h"
 #include "lib/run/metrics_log.h"
 #include "lib/run/plan_codec.h"
+#include "lib/run/resumed_plan.h"
 #include "lib/run/run_record.h"
-#include "lib/run/schedule_shares.h"
 
 namespace trainwright {
 namespace {
 
 namespace fs = std::filesystem;
-
-/// What no process of a run changes of its plan: not its length and what is a share of that, nor how a step
-/// is split, nor what of the state the ranks divide.
-nlohmann::json LastingPlan(TrainPlan plan) {
-  const TrainPlan defaults;
-  plan.schedule.total_steps = 0;
-  ClearShares(plan.shares, &plan.schedule);
-  plan.length_rule.clear();
-  plan.batch = plan.samples_per_step();
-  plan.accum = plan.ranks = 1;
-  plan.zero = defaults.zero;
-  plan.zero_accumulation = defaults.zero_accumulation;
-  return EncodePlan(plan);
-}
 
 /// What tells one run's checkpoints from another's, whatever was changed between its processes; null where
 /// unknown.
@@ -46,7 +32,7 @@ nlohmann::json IdentityOf(const std::string& checkpoint) {
       identity[name] = provenance.value(name, nlohmann::json());
     }
     if (provenance.contains("plan")) {
-      identity["plan"] = LastingPlan(DecodePlan(provenance.at("plan"), checkpoint));
+      identity["plan"] = EncodeLastingPlan(DecodePlan(provenance.at("plan"), checkpoint));
     }
     return identity;
   } catch (const std::exception&) {
@@ -66,7 +52,7 @@ nlohmann::json IdentityOfRun(const RunDirectory& run) {
   }
   if (const std::optional<RunRecord> record = ReadRunRecord(run.record_path())) {
     identity["model"] = record->model;
-    identity["plan"] = LastingPlan(record->plan);
+    identity["plan"] = EncodeLastingPlan(record->plan);
     identity["data_sha256"] = record->data_sha256;
     identity["parent"] = nullptr;
     if (const auto& parent = record->parent) {

@@ -374,12 +374,6 @@ std::string FlagOfOwn(const std::string& objective, const std::string& name) {
 
 constexpr char kObjectiveOption[] = "objective-option";
 
-bool NamesOwnFile(const std::string& objective, const std::string& name) {
-  const ObjectiveDescription* description = FindBuiltInObjective(objective);
-  const OwnOption* option = description == nullptr ? nullptr : FindOwnOption(description->own, name);
-  return option != nullptr && option->names_file();
-}
-
 /// By their flags; an empty text is what not giving it means.
 ordered_json TellObjectiveOptions(const TrainPlan& plan) {
   ordered_json told = ordered_json::object();

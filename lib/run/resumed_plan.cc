@@ -5,7 +5,9 @@
 
 #include "lib/base/error.h"
 #include "lib/run/plan_choices.h"
+#include "lib/run/plan_codec.h"
 #include "lib/run/plan_rules.h"
+#include "lib/run/schedule_shares.h"
 #include "lib/spec/built_in_objectives.h"
 
 namespace trainwright {
@@ -78,11 +80,8 @@ void RequireTaken(const PlanOption& option, const TrainSettings& settings, const
 
 void TakeOwnFiles(const TrainSettings& settings, TrainPlan* plan) {
   namespace fs = std::filesystem;
-  const ObjectiveDescription* objective = FindBuiltInObjective(plan->objective);
-  if (objective == nullptr) return;
   for (const auto& [name, value] : AskedOwnOptions(settings)) {
-    const OwnOption* option = FindOwnOption(objective->own, name);
-    if (option == nullptr || !option->names_file()) continue;
+    if (!NamesOwnFile(plan->objective, name)) continue;
     const fs::path asked = value.ToString();
     OwnValue& stored = plan->objective_own[name];
     // Relative ones start from where the run began, which may be elsewhere.
@@ -90,6 +89,19 @@ void TakeOwnFiles(const TrainSettings& settings, TrainPlan* plan) {
       stored = asked.empty() ? "" : fs::absolute(asked).lexically_normal().string();
     }
   }
+}
+
+nlohmann::json EncodeLastingPlan(TrainPlan plan, const PlanTable& table) {
+  plan.schedule.total_steps = 0;
+  ClearShares(plan.shares, &plan.schedule);
+  plan.length_rule.clear();
+  std::erase_if(plan.objective_own, [&](const auto& own) { return NamesOwnFile(plan.objective, own.first); });
+  nlohmann::json lasting = EncodePlan(plan, table);
+  for (const PlanOption& option : table) {
+    if (option.free_on_resume) lasting.erase(option.stored);
+  }
+  lasting["samples_per_step"] = plan.samples_per_step();
+  return lasting;
 }
 
 std::vector<std::string> TakeRanks(int64_t ranks, TrainPlan* plan) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
@@ -18,6 +19,11 @@ std::vector<std::string> TakeRanks(int64_t ranks, TrainPlan* plan);
 /// Takes over the files that own options of the plan's objective name, where they are named otherwise than in
 /// the plan: whether they say the same, the run's samples show.
 void TakeOwnFiles(const TrainSettings& settings, TrainPlan* plan);
+
+/// What no process of a run changes of its plan, as EncodePlan writes it: not its length and what is a share
+/// of that, nor how its step is split and its state is divided, nor the names of its files. Equal in all
+/// checkpoints of a run.
+nlohmann::json EncodeLastingPlan(TrainPlan plan, const PlanTable& table = TrainPlanTable());
 
 /// Checks the flags of a resumed run against its stored plan, all but those that TakeOwnFiles takes. Flags
 /// that repeat the plan are fine, also where they are those of another number of ranks; another split of the

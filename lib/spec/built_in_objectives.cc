@@ -46,4 +46,10 @@ const ObjectiveDescription* FindBuiltInObjective(const std::string& name) {
   return nullptr;
 }
 
+bool NamesOwnFile(const std::string& objective, const std::string& option) {
+  const ObjectiveDescription* description = FindBuiltInObjective(objective);
+  const OwnOption* found = description == nullptr ? nullptr : FindOwnOption(description->own, option);
+  return found != nullptr && found->names_file();
+}
+
 }  // namespace trainwright

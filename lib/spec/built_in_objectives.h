@@ -1,6 +1,7 @@
 /// What this library says about its objectives. Torch-free.
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include "lib/spec/objective_description.h"
@@ -15,5 +16,7 @@ ObjectiveDescription GritDescription();
 std::vector<ObjectiveDescription> BuiltInObjectiveDescriptions();
 /// Null: it is no objective of this library.
 const ObjectiveDescription* FindBuiltInObjective(const std::string& name);
+/// Whether an own option of an objective of this library is the path of a file that the run reads.
+bool NamesOwnFile(const std::string& objective, const std::string& option);
 
 }  // namespace trainwright

@@ -8,6 +8,7 @@
 #include "lib/run/resumed_plan.h"
 #include "lib/run/run_planner.h"
 #include "lib/spec/llama_family.h"
+#include "lib/spec/objective_names.h"
 #include "tests/support/support.h"
 
 namespace trainwright {
@@ -361,6 +362,29 @@ TEST(ReconcilePlan, RefusesAnotherExactWorldAndUnequalLeaves) {
   EXPECT_TRUE(ReconcilePlan(settings, &plan, 2).empty());
   settings.batch = 8;  // 6 micro-batches on all ranks
   EXPECT_EQ(CodeOf([&] { ReconcilePlan(settings, &plan, 2); }), ErrorCode::kUsage);
+}
+
+TEST(EncodeLastingPlan, IsTheSameAfterWhatAResumedRunMayChange) {
+  TrainPlan plan;
+  plan.batch = 8;
+  plan.accum = 2;
+  plan.max_batch_tokens = 900;
+  plan.objective_own = {{"num_samples", "counts.json"}};
+  plan.objective = kGritObjective;
+  const nlohmann::json lasting = EncodeLastingPlan(plan);
+  const auto changed = [&](auto change) {
+    TrainPlan other = plan;
+    change(&other);
+    return EncodeLastingPlan(other);
+  };
+  const auto split = [](TrainPlan* other) { other->batch = other->accum = 4; };
+  EXPECT_EQ(changed(split), lasting);
+  EXPECT_EQ(changed([](TrainPlan* other) { other->max_batch_tokens = 300; }), lasting);
+  EXPECT_EQ(changed([](TrainPlan* other) { other->objective_own["num_samples"] = "there/x.json"; }), lasting);
+  EXPECT_EQ(changed([](TrainPlan* other) { other->objective_own.clear(); }), lasting);
+  EXPECT_NE(changed([](TrainPlan* other) { other->batch = 4; }), lasting);
+  EXPECT_NE(changed([](TrainPlan* other) { other->seed = 9; }), lasting);
+  EXPECT_NE(changed([](TrainPlan* other) { other->objective_own["temperature"] = 0.5; }), lasting);
 }
 
 TEST(ReconcilePlan, TakesAnotherDivisionOfTheState) {

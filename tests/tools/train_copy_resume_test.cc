@@ -130,6 +130,16 @@ TEST_F(TrainCopyResumeTest, ACopyOfTheRunIsKnownThoughWhatItsRanksDivideWasChang
   EXPECT_THAT(resumed.standard_error, testing::HasSubstr("brought back run/checkpoints/step-00000009"));
 }
 
+TEST_F(TrainCopyResumeTest, ACopyOfTheRunIsKnownThoughTheTokensOfItsMicroBatchesWereChanged) {
+  const ProcessResult resumed = Shell(R"(
+    train -q --model tiny.json --steps 3 --schedule constant --max-tokens-per-batch 90 --out run --copy-to copies || exit
+    train -q --resume --out run --steps 9 --max-tokens-per-batch 70 || exit
+    rm -r run/checkpoints/* copies/step-0000000[4-9]
+    train --resume --out run --steps 9)");
+  EXPECT_EQ(resumed.exit_status, 0) << resumed.standard_error;
+  EXPECT_THAT(resumed.standard_error, testing::HasSubstr("brought back run/checkpoints/step-00000003"));
+}
+
 TEST_F(TrainCopyResumeTest, WithoutTheFlagTheMessageSaysWhereTheCopiesAreAndNothingIsBegunAnew) {
   ASSERT_EQ(TwoSteps("--copy-to copies").exit_status, 0);
   const std::string metrics = ReadFile(folder_.path("run/metrics.jsonl"));
