@@ -67,12 +67,17 @@ void TrainingHistory::AddStep(int64_t step, double loss_nats, double lr) {
 
 void TrainingHistory::AddEvaluation(int64_t step, double loss_nats) {
   left_step_.reset();
-  if (!std::isfinite(loss_nats)) return;
-  evaluation_ = loss_nats;
+  const bool is_again = step == evaluation_step_;  // a loss that is no number is looked for again on resume
   evaluation_step_ = step;
-  if (best_evaluation_ && loss_nats >= *best_evaluation_) return;
-  best_evaluation_ = loss_nats;
-  best_evaluation_step_ = step;
+  evaluation_.reset();
+  if (std::isfinite(loss_nats)) evaluation_ = loss_nats;
+  if (evaluation_ && (!best_evaluation_ || loss_nats < *best_evaluation_)) {
+    best_evaluation_ = loss_nats;
+    best_evaluation_step_ = step;
+    evaluations_since_best_ = 0;
+  } else if (best_evaluation_ && !is_again && eval_every_ > 0 && step % eval_every_ == 0) {
+    ++evaluations_since_best_;
+  }
 }
 
 double TrainingHistory::loss_deviation_nats() const {
@@ -102,7 +107,8 @@ ordered_json TrainingHistory::Encode(int64_t step) const {
                         {"mean", mean_},
                         {"squares", squares_},
                         {"evaluation", ValueOrNull(evaluation_)},
-                        {"evaluation_step", evaluation_step_}};
+                        {"evaluation_step", evaluation_step_},
+                        {"evaluations_since_best", evaluations_since_best_}};
   if (!evaluation_data_.empty()) state["evaluation_data"] = evaluation_data_;
   if (evaluation_is_left(step)) state["evaluation_left"] = true;
   return {{"current_loss", ValueOrNull(last_loss_nats())},
@@ -121,7 +127,7 @@ ordered_json TrainingHistory::Encode(int64_t step) const {
 }
 
 void TrainingHistory::Restore(const json& metadata) {
-  *this = TrainingHistory(std::move(evaluation_data_));
+  *this = TrainingHistory(std::move(evaluation_data_), eval_every_);
   const json state = metadata.value("history_state", json::object());
   const json validation = metadata.value("validation_metrics", json::object());
   if (!state.is_object() || !validation.is_object()) return;
@@ -140,6 +146,9 @@ void TrainingHistory::Restore(const json& metadata) {
   Take(validation, "best_eval_step", &best_evaluation_step_);
   Take(state, "evaluation", &evaluation_);
   Take(state, "evaluation_step", &evaluation_step_);
+  // Older versions counted steps.
+  evaluations_since_best_ = steps_since_best_evaluation() / std::max<int64_t>(1, eval_every_);
+  Take(state, "evaluations_since_best", &evaluations_since_best_);
   int64_t step = 0;
   Take(metadata, "step", &step);
   if (state.value("evaluation_left", json()) == true) left_step_ = step;

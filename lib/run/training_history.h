@@ -3,7 +3,6 @@
 /// checkpoint and goes on as if it had not stopped. Not thread-safe.
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
 #include <deque>
 #include <nlohmann/json.hpp>
@@ -19,11 +18,15 @@ class TrainingHistory {
 
   /// \param evaluation_data names what the run is evaluated on: losses of other data are not compared with
   ///     its losses. "": nothing
-  explicit TrainingHistory(std::string evaluation_data = "") : evaluation_data_(std::move(evaluation_data)) {}
+  /// \param eval_every steps between the evaluations that count for StopsEarly, which may be others after
+  ///     Restore; 0: none counts
+  explicit TrainingHistory(std::string evaluation_data = "", int64_t eval_every = 0)
+      : evaluation_data_(std::move(evaluation_data)), eval_every_(eval_every) {}
 
   /// \param step rising
   /// \param loss_nats finite
   void AddStep(int64_t step, double loss_nats, double lr);
+  /// \param loss_nats no number: no better than any
   void AddEvaluation(int64_t step, double loss_nats);
   /// The evaluation after this step is left to the process that goes on from its checkpoint.
   void LeaveEvaluation(int64_t step) { left_step_ = step; }
@@ -43,11 +46,11 @@ class TrainingHistory {
   int64_t steps_since_best_evaluation() const {
     return best_evaluation_ ? evaluation_step_ - best_evaluation_step_ : 0;
   }
-  /// Whether --early-stop ends the run: this many consecutive evaluations were no better than the best before
-  /// them. A function of the run's evaluations, so a resumed run ends there, too.
-  /// \param eval_every steps between evaluations; 0: there are none between
-  bool StopsEarly(std::optional<int64_t> evaluations, int64_t eval_every) const {
-    return evaluations && steps_since_best_evaluation() >= *evaluations * std::max<int64_t>(1, eval_every);
+  int64_t best_evaluation_step() const { return best_evaluation_step_; }  ///< 0 before the first
+  /// Whether --early-stop ends the run: this many consecutive evaluations of those that count were no better
+  /// than the best before them. A function of the run's evaluations, so a resumed run ends there, too.
+  bool StopsEarly(std::optional<int64_t> evaluations) const {
+    return evaluations && evaluations_since_best_ >= *evaluations;
   }
   bool has_evaluations() const { return best_evaluation_.has_value(); }
   /// Whether what was restored had been evaluated on other data, and nothing since.
@@ -67,8 +70,10 @@ class TrainingHistory {
   double mean_ = 0, squares_ = 0;
   std::optional<double> evaluation_, best_evaluation_;
   int64_t evaluation_step_ = 0, best_evaluation_step_ = 0;
+  int64_t evaluations_since_best_ = 0;  // of those that count
   std::optional<int64_t> left_step_;
   std::string evaluation_data_;
+  int64_t eval_every_;
   bool compares_anew_ = false;
 };
 

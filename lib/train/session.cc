@@ -143,7 +143,7 @@ Session::Session(const TrainSettings& settings, const TrainJobContext& context, 
       directory_(std::move(directory)),
       setup_(run->resume ? SetUpResumedModel(context.families, *run)
                          : SetUpNewModel(context.families, settings, directory_.get(), run)),
-      history_(EvaluationNameOf(settings, *run)) {
+      history_(EvaluationNameOf(settings, *run), run->cadence.eval_every) {
   TRAINWRIGHT_CHECK((directory_ != nullptr) == world->is_writer());
   const bool compares = world->size() > 1;
   if (compares) start_facts_ = FactsOfWeights(setup_.model->parameters());
@@ -357,7 +357,7 @@ void Session::EvaluateBeforeSteps() {
 }
 
 bool Session::StoppedEarly() const {
-  return history_.StopsEarly(settings_.early_stop, run_->cadence.eval_every);
+  return history_.StopsEarly(settings_.early_stop);
 }
 
 void Session::FinishFiles(bool wait) {
@@ -456,7 +456,7 @@ int Session::End() {
     complete = true;
     LogInfo("stopped early: the last " + std::to_string(*settings_.early_stop) +
             " evaluations were no better than that after step " +
-            std::to_string(trainer_->step() - history_.steps_since_best_evaluation()));
+            std::to_string(history_.best_evaluation_step()));
   } else if (!done) {
     status = ends_by_.signal == 0 ? 0 : StopStatus(ends_by_.signal);
     reason = ends_by_.signal != 0 ? "signal" : "time limit";

@@ -353,7 +353,7 @@ class TrainJob {
             std::to_string(step) + " of " + std::to_string(total_steps));
     const TrainingHistory history = HistoryOf(resume.checkpoint);
     const bool complete = step >= total_steps && !LacksLastEvaluation(history, step);
-    const bool stops_early = !complete && history.StopsEarly(settings_.early_stop, run_.cadence.eval_every);
+    const bool stops_early = !complete && history.StopsEarly(settings_.early_stop);
     if (complete || stops_early) {
       *summary = {
           {"steps", step}, {"tokens", resume.state.trainer.tokens_seen}, {"checkpoint", resume.checkpoint}};
@@ -395,7 +395,7 @@ class TrainJob {
   }
 
   TrainingHistory HistoryOf(const std::string& checkpoint) const {
-    TrainingHistory history(EvaluationNameOf(settings_, run_));
+    TrainingHistory history(EvaluationNameOf(settings_, run_), run_.cadence.eval_every);
     history.Restore(ReadCheckpointMetadata(checkpoint));
     return history;
   }

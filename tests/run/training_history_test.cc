@@ -2,8 +2,14 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <optional>
 #include <random>
+#include <string>
 #include <vector>
 
 #include "tests/support/support.h"
@@ -108,6 +114,70 @@ TEST(TrainingHistory, ComparesNoLossesOfDifferentEvaluationData) {
   others.AddEvaluation(20, 2.0);
   EXPECT_FALSE(others.compares_anew());
   EXPECT_EQ(others.steps_since_best_evaluation(), 0);
+}
+
+/// Evaluations at some steps, each with the interval of --eval-every that it was made under.
+struct Evaluated {
+  int64_t step, eval_every;
+  double loss_nats;
+};
+
+/// How many of --eval-every came since the best one, by the whole list.
+int64_t CountSinceBest(const std::vector<Evaluated>& all) {
+  size_t best = 0;
+  for (size_t i = 0; i < all.size(); ++i) {
+    if (all[i].loss_nats < all[best].loss_nats) best = i;
+  }
+  return std::count_if(all.begin() + static_cast<std::ptrdiff_t>(best) + 1, all.end(),
+                       [](const Evaluated& one) { return one.step % one.eval_every == 0; });
+}
+
+TEST(TrainingHistory, StopsEarlyByEvaluationsHoweverManyStepsLieBetweenThem) {
+  SCOPED_TRACE("seed " + std::to_string(test::TestSeed()));
+  std::mt19937_64 random(test::TestSeed());
+  int64_t eval_every = 8;
+  TrainingHistory history("these", eval_every);
+  std::vector<Evaluated> all;
+  for (int64_t step = 0; step < 600; ++step) {
+    if (step % 50 == 37) {  // resumed with another interval
+      eval_every = std::uniform_int_distribution<int64_t>(1, 12)(random);
+      TrainingHistory resumed("these", eval_every);
+      resumed.Restore(MetadataOf(history, step));
+      history = resumed;
+    }
+    const bool of_a_save = random() % 7 == 0;
+    if (step % eval_every != 0 && !of_a_save) continue;
+    const double loss = std::uniform_real_distribution<double>(0, 1)(random) + (step % 200 < 100 ? 0.0 : 1.0);
+    history.AddEvaluation(step, loss);
+    all.push_back({step, eval_every, loss});
+    const int64_t count = CountSinceBest(all);
+    ASSERT_EQ(history.StopsEarly(count + 1), false) << "step " << step;
+    ASSERT_EQ(history.StopsEarly(count), true) << "step " << step;
+  }
+  EXPECT_FALSE(history.StopsEarly(std::nullopt));
+}
+
+TEST(TrainingHistory, ALossThatIsNoNumberCountsOnceAsAnEvaluationThatIsNoBetter) {
+  TrainingHistory history("these", 10);
+  history.AddEvaluation(0, 1.0);
+  history.AddEvaluation(10, std::nan(""));
+  TrainingHistory resumed("these", 10);
+  resumed.Restore(MetadataOf(history, 10));
+  resumed.AddEvaluation(10, std::nan(""));
+  EXPECT_TRUE(resumed.StopsEarly(1));
+  EXPECT_FALSE(resumed.StopsEarly(2));
+  resumed.AddEvaluation(20, std::nan(""));
+  EXPECT_TRUE(resumed.StopsEarly(2));
+}
+
+TEST(TrainingHistory, StopsEarlyAsBeforeWhereOlderVersionsCountedNoEvaluations) {
+  TrainingHistory history("these", 10), resumed("these", 10);
+  for (int64_t step = 0; step <= 30; step += 10) history.AddEvaluation(step, 1.0);
+  nlohmann::json metadata = MetadataOf(history, 30);
+  metadata.at("history_state").erase("evaluations_since_best");
+  resumed.Restore(metadata);
+  EXPECT_FALSE(resumed.StopsEarly(4));
+  EXPECT_TRUE(resumed.StopsEarly(3));
 }
 
 TEST(TrainingHistory, GoesOnComparingWhereOlderVersionsNamedNoData) {
