@@ -4,7 +4,6 @@
 #include "lib/run/plan_rules.h"
 #include "lib/run/resumed_plan.h"
 #include "lib/run/schedule_planner.h"
-#include "lib/run/schedule_shares.h"
 #include "lib/spec/family.h"
 
 namespace trainwright {
@@ -38,18 +37,6 @@ void RefuseOtherModel(const TrainSettings& settings, const PlanChoices& choices,
       throw OtherState("--" + option->flag(), value.ToString(), stored.ToString());
     }
   }
-}
-
-/// What of the parent's schedule is a share of the run becomes one of the branch, unless other lengths are
-/// asked for.
-void ShareLength(const TrainSettings& settings, const TrainPlan& parent, TrainPlan* plan) {
-  if (settings.warmup || settings.warmup_ratio) {
-    plan->shares.warmup_ratio = settings.warmup_ratio;
-    plan->shares.usual_warmup = false;
-  }
-  if (settings.decay_steps) plan->shares.usual_decay = false;
-  const bool is_other_length = plan->schedule.total_steps != parent.schedule.total_steps;
-  if (is_other_length || settings.warmup_ratio) TakeShares(plan->shares, &plan->schedule);
 }
 
 }  // namespace
@@ -96,7 +83,7 @@ PlannedRun PlanBranch(const TrainSettings& settings, const PlanFacts& facts, int
     with_rate.lr = plan.schedule.peak_lr;
     PlanSchedule(with_rate, facts, &planned);
   } else {
-    ShareLength(settings, parent, &plan);
+    AdjustSchedule(settings, parent.schedule.total_steps, &plan);
   }
   return planned;
 }

@@ -14,8 +14,8 @@ namespace {
 constexpr double kLoraLearningRate = 2e-4;
 
 /// \throws Error{kUsage} on options that have no meaning beside each other
-void CheckMeanings(const TrainSettings& settings, ScheduleKind kind) {
-  const bool one_cycle = kind == ScheduleKind::kOneCycle;
+void CheckMeanings(const TrainSettings& settings, const ScheduleOptions& schedule) {
+  const bool one_cycle = schedule.kind == ScheduleKind::kOneCycle;
   if (one_cycle && settings.min_lr_ratio) {
     throw Error(ErrorCode::kUsage, "--min-lr-ratio", "has no meaning with --schedule one-cycle", "",
                 "one-cycle ends at a 250,000th of the peak; leave out one of the two");
@@ -27,12 +27,34 @@ void CheckMeanings(const TrainSettings& settings, ScheduleKind kind) {
     if (!given || holds) return;
     throw Error(ErrorCode::kUsage, flag, std::string("has a meaning only with --schedule ") + schedule_name);
   };
-  only_with(settings.decay_steps.has_value(), kind == ScheduleKind::kWsd, "--decay-steps", "wsd");
+  only_with(settings.decay_steps.has_value(), schedule.kind == ScheduleKind::kWsd, "--decay-steps", "wsd");
   only_with(settings.cycle_momentum, one_cycle, "--cycle-momentum", "one-cycle");
-  if (settings.beta1 && settings.cycle_momentum) {
+  if (settings.beta1 && schedule.cycle_beta1) {
     throw Error(ErrorCode::kUsage, "--beta1, --cycle-momentum", "exclude each other", "",
                 "--cycle-momentum moves beta1 from 0.95 to 0.85 and back");
   }
+}
+
+/// A rise that the run does not finish is a plan, of which the run warns; two kinds have no shape for it.
+/// \throws Error{kUsage}
+void RequireWarmupThatFits(const ScheduleOptions& schedule, const std::string& hint = "") {
+  if (schedule.kind != ScheduleKind::kOneCycle && schedule.kind != ScheduleKind::kWsd) return;
+  if (schedule.warmup_steps <= static_cast<double>(schedule.total_steps)) return;
+  throw Error(ErrorCode::kUsage, "--warmup",
+              std::to_string(static_cast<int64_t>(schedule.warmup_steps)) + " steps: must lie in [0, " +
+                  std::to_string(schedule.total_steps) + "], the run's length, with this --schedule",
+              "", hint);
+}
+
+/// Of wsd.
+/// \throws Error{kUsage}
+void RequireDecayThatFits(const ScheduleOptions& schedule, const std::string& hint = "") {
+  const int64_t after_warmup = schedule.total_steps - static_cast<int64_t>(schedule.warmup_steps);
+  if (schedule.decay_steps >= 1 && schedule.decay_steps <= after_warmup) return;
+  throw Error(ErrorCode::kUsage, "--decay-steps",
+              std::to_string(schedule.decay_steps) + " steps: must lie in [1, " +
+                  std::to_string(after_warmup) + "], the steps after warm-up",
+              "", hint);
 }
 
 void PlanWarmup(const TrainSettings& settings, PlannedRun* planned) {
@@ -46,12 +68,7 @@ void PlanWarmup(const TrainSettings& settings, PlannedRun* planned) {
                                     " steps, the share of the run rounded up",
                                 ""});
   } else if (settings.warmup) {
-    // A rise that the run does not finish is a plan, of which the run warns; these two have no shape for it.
-    if (one_cycle || schedule.kind == ScheduleKind::kWsd) {
-      RequireAsked(
-          *settings.warmup <= steps, "--warmup", *settings.warmup,
-          "steps: must lie in [0, " + std::to_string(steps) + "], the run's length, with this --schedule");
-    }
+    RequireWarmupThatFits(schedule);
   } else {
     schedule.warmup_steps = UsualWarmupSteps(schedule.kind, steps);
     planned->reasons.push_back(
@@ -66,10 +83,7 @@ void PlanDecay(const TrainSettings& settings, PlannedRun* planned) {
   ScheduleOptions& schedule = planned->plan.schedule;
   const int64_t usual = UsualDecaySteps(schedule);
   if (settings.decay_steps) {
-    const int64_t after_warmup = schedule.total_steps - static_cast<int64_t>(schedule.warmup_steps);
-    RequireAsked(schedule.decay_steps >= 1 && schedule.decay_steps <= after_warmup, "--decay-steps",
-                 schedule.decay_steps,
-                 "steps: must lie in [1, " + std::to_string(after_warmup) + "], the steps after warm-up");
+    RequireDecayThatFits(schedule);
     return;
   }
   schedule.decay_steps = usual;
@@ -97,7 +111,8 @@ void PlanPeakRate(const PlanFacts& facts, PlannedRun* planned) {
 
 void PlanSchedule(const TrainSettings& settings, const PlanFacts& facts, PlannedRun* planned) {
   ScheduleOptions& schedule = planned->plan.schedule;
-  CheckMeanings(settings, schedule.kind);
+  schedule.cycle_beta1 = settings.cycle_momentum;
+  CheckMeanings(settings, schedule);
   if (schedule.kind == ScheduleKind::kOneCycle) {
     schedule.final_lr_ratio = 1 / kOneCycleDiv / kOneCycleFinalDiv;
   } else if (!settings.min_lr_ratio) {
@@ -110,6 +125,25 @@ void PlanSchedule(const TrainSettings& settings, const PlanFacts& facts, Planned
   PlanWarmup(settings, planned);
   if (schedule.kind == ScheduleKind::kWsd) PlanDecay(settings, planned);
   if (!settings.lr) PlanPeakRate(facts, planned);
+}
+
+void AdjustSchedule(const TrainSettings& settings, int64_t steps_before, TrainPlan* plan) {
+  ScheduleOptions& schedule = plan->schedule;
+  CheckMeanings(settings, schedule);
+  const bool is_other_warmup = settings.warmup || settings.warmup_ratio;
+  if (is_other_warmup) {
+    plan->shares.warmup_ratio = settings.warmup_ratio;
+    plan->shares.usual_warmup = false;
+  }
+  if (settings.decay_steps) plan->shares.usual_decay = false;
+  const bool is_other_length = schedule.total_steps != steps_before;
+  if (!is_other_length && !is_other_warmup && !settings.decay_steps) return;
+  if (is_other_length || is_other_warmup) TakeShares(plan->shares, &schedule);
+  const auto hint = [](bool is_asked) { return is_asked ? "" : "they are the parent's: give other ones"; };
+  RequireWarmupThatFits(schedule, hint(is_other_warmup));
+  if (schedule.kind != ScheduleKind::kWsd) return;
+  UsualDecaySteps(schedule);  // refuses a warm-up that leaves none
+  RequireDecayThatFits(schedule, hint(settings.decay_steps.has_value()));
 }
 
 }  // namespace trainwright

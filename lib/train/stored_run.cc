@@ -18,6 +18,7 @@
 #include "lib/run/run_extension.h"
 #include "lib/run/settings_check.h"
 #include "lib/spec/config_json.h"
+#include "lib/spec/schedule.h"
 #include "lib/train/compute_choice.h"
 #include "lib/train/device_choice.h"
 #include "lib/train/resolve_steps.h"
@@ -221,6 +222,9 @@ void ResolveBranchedRun(const TrainSettings& settings, const TrainJobContext& co
     const PlannedRun planned =
         PlanBranch(settings, FactsOf(settings, context, *run), resume.state.trainer.step, run->plan);
     run->plan = planned.plan;
+    TrainSettings with_schedule = settings;  // which a branch need not name
+    with_schedule.schedule = ScheduleKindName(run->plan.schedule.kind);
+    CheckScheduleOptions(with_schedule, context.options);
     run->opening_reasons = planned.reasons;
   } else {
     for (const std::string& note : TakeRanks(context.world->size(), &run->plan)) WarnOnce(context, note);

@@ -3,12 +3,16 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdint>
+#include <optional>
 #include <string>
 
 #include "lib/run/branch_reference.h"
 #include "lib/run/plan_codec.h"
+#include "lib/run/run_planner.h"
 #include "lib/spec/llama_family.h"
 #include "lib/spec/objective_names.h"
+#include "lib/spec/schedule.h"
 #include "tests/support/support.h"
 
 namespace trainwright {
@@ -97,6 +101,89 @@ TEST(PlanBranch, SharesOfTheRunAreThoseOfTheBranch) {
   const ScheduleOptions wsd = PlanBranch(settings, Facts(), 20, parent).plan.schedule;
   EXPECT_EQ(wsd.warmup_steps, 4);
   EXPECT_EQ(wsd.decay_steps, 16);
+}
+
+/// A parent of another schedule, as a run of 40 steps plans it.
+TrainPlan ParentOf(const std::string& schedule, bool cycle_momentum = false) {
+  TrainSettings settings;
+  settings.batch = 8;
+  settings.seq = 64;
+  settings.steps = 40;
+  settings.schedule = schedule;
+  settings.cycle_momentum = cycle_momentum;
+  return PlanRun(settings, Facts()).plan;
+}
+
+/// What a branch refuses: what a new run of that schedule does, in the same words.
+void ExpectRefusedAsInANewRun(TrainSettings settings, const TrainPlan& parent) {
+  const std::string branch = test::MessageOf([&] { PlanBranch(settings, Facts(), 20, parent); });
+  settings.schedule = ScheduleKindName(parent.schedule.kind);
+  settings.cycle_momentum |= parent.schedule.cycle_beta1;
+  settings.steps = settings.steps.value_or(40);
+  settings.seq = 64;
+  const std::string anew = test::MessageOf([&] { PlanRun(settings, Facts()); });
+  EXPECT_NE(anew, "");
+  EXPECT_EQ(branch, anew);
+}
+
+TEST(PlanBranch, RefusesDecaysAndWarmupsThatDoNotFitAsANewRunDoes) {
+  for (const int64_t decay : {500, 39, 0, -5}) {
+    SCOPED_TRACE(decay);
+    TrainSettings settings;
+    settings.decay_steps = decay;
+    ExpectRefusedAsInANewRun(settings, ParentOf("wsd"));
+  }
+  for (const char* schedule : {"wsd", "one-cycle"}) {
+    SCOPED_TRACE(schedule);
+    TrainSettings settings;
+    settings.warmup = 500;
+    settings.decay_steps = schedule == std::string("wsd") ? std::optional<int64_t>(1) : std::nullopt;
+    ExpectRefusedAsInANewRun(settings, ParentOf(schedule));
+  }
+  TrainSettings all;
+  all.warmup_ratio = 1;
+  ExpectRefusedAsInANewRun(all, ParentOf("wsd"));
+}
+
+TEST(PlanBranch, RefusesOptionsWithoutAMeaningAsANewRunDoes) {
+  TrainSettings decay, cycle, beta1, least, both;
+  decay.decay_steps = 5;
+  ExpectRefusedAsInANewRun(decay, ParentOf("cosine"));
+  cycle.cycle_momentum = true;
+  ExpectRefusedAsInANewRun(cycle, ParentOf("cosine"));
+  beta1.beta1 = 0.5;
+  ExpectRefusedAsInANewRun(beta1, ParentOf("one-cycle", /*cycle_momentum=*/true));
+  least.min_lr_ratio = 0.5;
+  ExpectRefusedAsInANewRun(least, ParentOf("one-cycle"));
+  both.warmup = 3;
+  both.warmup_ratio = 0.5;
+  ExpectRefusedAsInANewRun(both, ParentOf("cosine"));
+}
+
+TEST(PlanBranch, RefusesAParentsDecayThatIsLongerThanAShorterBranch) {
+  TrainPlan parent = ParentOf("wsd");
+  parent.shares.usual_decay = false;
+  parent.schedule.decay_steps = 35;
+  TrainSettings settings;
+  settings.steps = 30;
+  EXPECT_EQ(test::MessageOf([&] { PlanBranch(settings, Facts(), 20, parent); }),
+            "--decay-steps: 35 steps: must lie in [1, 29], the steps after warm-up | they are the parent's: "
+            "give other ones");
+  settings.decay_steps = 6;
+  EXPECT_EQ(PlanBranch(settings, Facts(), 20, parent).plan.schedule.decay_steps, 6);
+}
+
+TEST(PlanBranch, AnotherWarmupLeavesTheUsualDecayTheStepsAfterIt) {
+  TrainSettings settings;
+  settings.warmup = 37;
+  EXPECT_EQ(PlanBranch(settings, Facts(), 20, ParentOf("wsd")).plan.schedule.decay_steps, 3);
+}
+
+TEST(PlanBranch, AnotherScheduleThanOneCycleDoesNotCycleTheMomentum) {
+  TrainSettings settings;
+  settings.schedule = "cosine";
+  const TrainPlan parent = ParentOf("one-cycle", /*cycle_momentum=*/true);
+  EXPECT_FALSE(PlanBranch(settings, Facts(), 20, parent).plan.schedule.cycle_beta1);
 }
 
 TEST(PlanBranch, RefusesWhatTheCheckpointIsMadeOf) {
