@@ -101,9 +101,9 @@ double ParseAnswer(std::string_view text, AnswerFormat format) {
 
 bool IsValidAnswer(double answer, double gold) {
   if (!std::isfinite(answer) || !std::isfinite(gold)) return false;
-  const double difference = std::abs(RoundToThousandths(answer) - RoundToThousandths(gold));
-  if (std::abs(gold) < 1e-6) return difference < 0.001;
-  return difference < 0.05 * std::abs(RoundToThousandths(gold));
+  const double rounded = RoundToThousandths(gold);
+  const double difference = std::abs(RoundToThousandths(answer) - rounded);
+  return rounded == 0 ? difference < 0.001 : difference < 0.05 * std::abs(rounded);
 }
 
 bool IsStrictlyValidAnswer(double answer, double gold) {

@@ -28,7 +28,7 @@ double FirstNumber(std::string_view text);
 /// What a text answers; not a number when it answers nothing, which no rule takes for 0.
 double ParseAnswer(std::string_view text, AnswerFormat format);
 
-/// Within 5 % of the gold answer, both rounded to three decimals; for a gold answer of 0, within 0.001.
+/// Within 5 % of the gold answer, both rounded to three decimals; for one that is 0 then, within 0.001.
 /// Lenient on purpose: the rule that rejection fine-tuning keeps samples by.
 bool IsValidAnswer(double answer, double gold);
 /// Within a relative 1e-3 of the gold answer; for a gold answer of 0, within 1e-6.

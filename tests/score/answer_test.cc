@@ -68,6 +68,14 @@ TEST(AnswerTest, ValidityIsWithinFivePercentOfTheRoundedGoldAnswer) {
   EXPECT_FALSE(IsStrictlyValidAnswer(std::nan(""), 0));
 }
 
+TEST(AnswerTest, AnExactAnswerIsValidWhereTheGoldOneRoundsToZero) {
+  for (const double gold : {0.0004, -0.0004, 1e-9, 0.0}) {
+    EXPECT_TRUE(IsValidAnswer(gold, gold)) << gold;
+    EXPECT_TRUE(IsValidAnswer(-gold, gold)) << "both round to 0";
+    EXPECT_FALSE(IsValidAnswer(0.001, gold)) << gold;
+  }
+}
+
 /// The interval holds the shares p that a test at level z does not reject: |k/n - p| = z sqrt(p (1 - p) / n)
 /// at its ends. Found by bisection, without the closed form.
 double EndByBisection(double share, double n, double z, bool low) {
