@@ -2,11 +2,13 @@
 
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <string_view>
 
 #include "lib/base/bytes.h"
 #include "lib/base/error.h"
 #include "lib/eval/text_stream.h"
 #include "lib/formats/json_text.h"
+#include "lib/tok/utf8.h"
 
 namespace trainwright {
 namespace {
@@ -74,7 +76,14 @@ class Text final : public SampleOutput {
 
  private:
   void Put(const std::string& text) {
-    if (!text.empty()) out_->Write(AsBytes(text));
+    if (text.empty()) return;
+    const bool is_utf8 = FindInvalidUtf8(text) == std::string_view::npos;
+    out_->Write(AsBytes(is_utf8 ? text : AsInJson(text)));
+  }
+
+  /// Vocabularies of bytes can spell what is no UTF-8: U+FFFD stands for it, as in JSON lines.
+  static std::string AsInJson(const std::string& text) {
+    return nlohmann::json::parse(JsonTextOf(text)).get<std::string>();
   }
 
   const Tokenizer* tokenizer_;

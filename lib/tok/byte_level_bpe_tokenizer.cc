@@ -203,4 +203,9 @@ std::string ByteLevelBpeTokenizer::Decode(std::span<const uint32_t> ids) const {
   return text;
 }
 
+DecodedId ByteLevelBpeTokenizer::DecodedIdOf(uint32_t id) const {
+  CheckId(id);
+  return {.as = json().tokens[id].special ? DecodedAs::kNothing : DecodedAs::kText};
+}
+
 }  // namespace trainwright

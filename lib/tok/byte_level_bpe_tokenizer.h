@@ -46,6 +46,7 @@ class ByteLevelBpeTokenizer final : public JsonTokenizer {
   /// Special tokens stand for no text, as for the library with skip_special_tokens. Bytes come back as they
   /// are, where the library puts U+FFFD for those that are not UTF-8.
   std::string Decode(std::span<const uint32_t> ids) const override;
+  DecodedId DecodedIdOf(uint32_t id) const override;
 
  private:
   /// What one thread encodes with.

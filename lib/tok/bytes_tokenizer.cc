@@ -35,4 +35,8 @@ std::string BytesTokenizer::Decode(std::span<const uint32_t> ids) const {
   return text;
 }
 
+DecodedId BytesTokenizer::DecodedIdOf(uint32_t id) const {
+  return {.as = id < kBosId ? DecodedAs::kText : DecodedAs::kNothing};
+}
+
 }  // namespace trainwright

@@ -12,6 +12,7 @@ class BytesTokenizer final : public Tokenizer {
   void Encode(std::string_view text, std::vector<uint32_t>* ids) const override;
   /// BOS and EOS stand for no text.
   std::string Decode(std::span<const uint32_t> ids) const override;
+  DecodedId DecodedIdOf(uint32_t id) const override;
   const TokenizerIdentity& identity() const override { return identity_; }
 
  private:

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <string>
 #include <utility>
 
 #include "lib/base/error.h"
@@ -202,6 +203,14 @@ std::string SentencePieceTokenizer::Decode(std::span<const uint32_t> ids) const 
     if (!text.empty() && continuation_ != nullptr) processor = continuation_.get();
   }
   return text + DecodePart(*processor, ids);
+}
+
+DecodedId SentencePieceTokenizer::DecodedIdOf(uint32_t id) const {
+  if (id >= model_.pieces.size()) return {};
+  const SentencePieceModel::Piece& piece = model_.pieces[id];
+  if (piece.type == SentencePieceModel::PieceType::kControl) return {.as = DecodedAs::kBreak};
+  if (piece.type != SentencePieceModel::PieceType::kByte) return {};
+  return {.as = DecodedAs::kByte, .byte = static_cast<char>(std::stoi(piece.text.substr(3, 2), nullptr, 16))};
 }
 
 }  // namespace trainwright

@@ -46,6 +46,7 @@ class SentencePieceTokenizer final : public Tokenizer {
   const std::vector<SpecialToken>& special_tokens() const override { return special_tokens_; }
   /// As SentencePieceProcessor::Decode: control pieces (BOS, EOS) stand for no text, <unk> for " U+2047 ".
   std::string Decode(std::span<const uint32_t> ids) const override;
+  DecodedId DecodedIdOf(uint32_t id) const override;
   const TokenizerIdentity& identity() const override { return identity_; }
 
  private:

@@ -1,5 +1,6 @@
 #include "lib/tok/text_decoder.h"
 
+#include <algorithm>
 #include <charconv>
 #include <optional>
 #include <string_view>
@@ -74,7 +75,15 @@ void CleanUp(std::string* text) {
 }  // namespace
 
 TextDecoder::TextDecoder(const TextPipeline& pipeline)
-    : has_decoder_(pipeline.has_decoder), steps_(pipeline.decoder) {}
+    : has_decoder_(pipeline.has_decoder),
+      steps_(pipeline.decoder),
+      falls_back_to_bytes_(std::any_of(steps_.begin(), steps_.end(), [](const DecoderStep& step) {
+        return step.kind == DecoderStep::Kind::kByteFallback;
+      })) {}
+
+std::optional<char> TextDecoder::ByteOf(std::string_view token) const {
+  return falls_back_to_bytes_ ? ByteOfToken(token) : std::nullopt;
+}
 
 void TextDecoder::Apply(const DecoderStep& step, std::vector<std::string>* tokens) {
   using Kind = DecoderStep::Kind;

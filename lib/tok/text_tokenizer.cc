@@ -221,4 +221,12 @@ std::string TextTokenizer::Decode(std::span<const uint32_t> ids) const {
   return decoder_.Decode(std::move(tokens));
 }
 
+DecodedId TextTokenizer::DecodedIdOf(uint32_t id) const {
+  CheckId(id);
+  const TokenizerJson::Token& token = json().tokens[id];
+  if (token.special || (!token.in_model && token.bytes.empty())) return {.as = DecodedAs::kNothing};
+  const std::optional<char> byte = decoder_.ByteOf(token.bytes);
+  return byte ? DecodedId{.as = DecodedAs::kByteOfRun, .byte = *byte} : DecodedId{};
+}
+
 }  // namespace trainwright

@@ -48,6 +48,7 @@ class TextTokenizer final : public JsonTokenizer {
   std::unique_ptr<Tokenizer> MakeReference() const override;
   /// As the library's with skip_special_tokens: special tokens stand for no text.
   std::string Decode(std::span<const uint32_t> ids) const override;
+  DecodedId DecodedIdOf(uint32_t id) const override;
 
  private:
   /// What one thread encodes with.

@@ -21,6 +21,20 @@ struct SpecialToken {
   bool is_word = false;
 };
 
+/// How Decode makes an id part of a text.
+enum class DecodedAs : uint8_t {
+  kText,       ///< by a text of its own, which ids after it do not change
+  kByte,       ///< by a byte of a character: its neighbours' bytes complete it, or it is U+FFFD
+  kByteOfRun,  ///< likewise, but each byte of its run is U+FFFD unless all of the run is UTF-8
+  kNothing,    ///< as though it were not there
+  kBreak       ///< by no text, but a run of bytes ends there
+};
+
+struct DecodedId {
+  DecodedAs as = DecodedAs::kText;
+  char byte = 0;  ///< of kByte and kByteOfRun
+};
+
 class Tokenizer {
  public:
   virtual ~Tokenizer() = default;
@@ -55,6 +69,11 @@ class Tokenizer {
   }
   /// Ids back to text; ids >= vocab_size throw Error{kBadInput}.
   virtual std::string Decode(std::span<const uint32_t> ids) const = 0;
+  /// What must be known of an id to decode ids as they come, without those long before: O(1).
+  virtual DecodedId DecodedIdOf(uint32_t id) const {
+    static_cast<void>(id);
+    return {};
+  }
   virtual const TokenizerIdentity& identity() const = 0;
 };
 

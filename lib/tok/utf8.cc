@@ -65,6 +65,16 @@ Utf8Character LastCharacter(std::string_view text) {
   return {};
 }
 
+size_t UnfinishedBytes(std::string_view text) {
+  for (size_t back = 1; back <= 3 && back <= text.size(); ++back) {
+    const auto byte = static_cast<uint8_t>(text[text.size() - back]);
+    if ((byte & 0xC0) == 0x80) continue;  // within a character
+    const size_t length = byte >= 0xF0 ? 4 : byte >= 0xE0 ? 3 : byte >= 0xC0 ? 2 : 1;
+    return length > back ? back : 0;
+  }
+  return 0;
+}
+
 size_t FindInvalidUtf8(std::string_view text) {
   size_t offset = 0;
   while (true) {

@@ -29,6 +29,9 @@ void AppendUtf8(uint32_t code_point, std::string* out);
 /// The character that ends with the last byte of `text`; size_bytes 0 when none does.
 Utf8Character LastCharacter(std::string_view text);
 
+/// How many bytes at the end of `text` begin a character that is longer, by what their first byte says.
+size_t UnfinishedBytes(std::string_view text);
+
 /// The offset of the first byte that is not part of a valid character; npos when there is none.
 size_t FindInvalidUtf8(std::string_view text);
 
