@@ -53,6 +53,7 @@ struct Prompt {
 struct Slot {
   std::shared_ptr<Prompt> prompt;  // also when idle
   bool active = false;
+  FindEnd find_end;           // of its sample; may be empty
   Generation sample;          // its last id is chosen and not yet appended
   std::vector<int64_t> held;  // ids that the decoder has of it, where a prefix may be kept
   int64_t kept = 0;           // of the prompt's ids, which are not computed again
@@ -229,6 +230,7 @@ bool Generator::Fill() {
     slot.active = true;
     const int64_t number = options_.first_sample + prompt->started++ * options_.sample_stride;
     slot.sample = {.prompt = prompt->index, .sample = number, .ids = {}};
+    if (stop_) slot.find_end = stop_(prompt->ids);
     started.push_back(&slot);
   }
   compute();
@@ -344,7 +346,11 @@ void Generator::Advance(Slot* slot, Choice&& choice) {
   if (choice.log_probabilities)
     slot->sample.log_probabilities.push_back(*std::move(choice.log_probabilities));
   if (options_.watch) options_.watch(choice.token);
-  if (stop_ && stop_(slot->prompt->ids, ids)) return End(slot, FinishReason::kStop);
+  if (const auto end = slot->find_end ? slot->find_end(ids) : std::nullopt) {
+    ids.resize(end->ids);
+    if (options_.log_probabilities) slot->sample.log_probabilities.resize(end->ids);
+    return End(slot, end->reason);
+  }
   if (slot->prompt->length() + std::ssize(ids) > context_) {
     return End(slot, FinishReason::kContext);
   }

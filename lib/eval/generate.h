@@ -27,7 +27,7 @@ enum class FinishReason { kEos, kLength, kContext, kStop };
 std::string FinishReasonName(FinishReason reason);  ///< "eos", "length", "context", "stop"
 
 /// Where a sequence is when its state is taken. A sample's is after its last id, without the one that ended
-/// it.
+/// it; of several that ended it together, all but the last are in the state.
 enum class StateAfter : uint8_t { kPrompt, kSample };
 
 struct GenerationOptions {
@@ -86,8 +86,14 @@ struct GenerationCounts {
 using NextPrompt = std::function<bool(TokenizedPrompt*)>;
 /// Takes a sample. They come in order: all of the first prompt, then all of the second.
 using TakeGeneration = std::function<void(Generation&&)>;
-/// Whether the ids generated so far after a prompt end here: called after each.
-using StopCheck = std::function<bool(std::span<const int64_t> prompt, const std::vector<uint32_t>& ids)>;
+struct SampleEnd {
+  FinishReason reason = FinishReason::kStop;
+  size_t ids = 0;  ///< that remain of the sample: those after them ended it
+};
+/// Looks whether the ids of one sample end it: called after each, with all that there are.
+using FindEnd = std::function<std::optional<SampleEnd>(const std::vector<uint32_t>& ids)>;
+/// Makes what looks at the next sample of a prompt.
+using StopCheck = std::function<FindEnd(std::span<const int64_t> prompt)>;
 
 /// Holds prompts and finished samples in memory only as far as the order of the output makes it.
 /// \param stop may be empty

@@ -29,6 +29,7 @@
 #include "lib/eval/prompt_state.h"
 #include "lib/eval/rank_generation.h"
 #include "lib/eval/rank_input.h"
+#include "lib/eval/sample_ends.h"
 #include "lib/eval/sample_output.h"
 #include "lib/formats/json_text.h"
 #include "lib/io/byte_source.h"
@@ -105,9 +106,6 @@ std::optional<ChatTemplate> TemplateOf(const GenerateSettings& settings) {
   return settings.adapter.empty() ? FindFolderTemplate(folder) : FindAdapterTemplate(folder, base);
 }
 
-/// What a piece's text can depend on before it.
-constexpr size_t kIdsBefore = 8;
-
 class Job {
  public:
   Job(const ModelFamilies& families, const GenerateSettings& settings, const ProcessSetup& process,
@@ -140,20 +138,16 @@ class Job {
       chat_.emplace(*chat_template, checkpoint_.tokenizer.get());
     }
     if (settings.chat) StartChat();
-    output_ = MakeSampleOutput(settings, checkpoint_.tokenizer.get(), WritesText(settings, on_terminal), out);
+    ends_ = Ends();
+    output_ = MakeSampleOutput(checkpoint_.tokenizer.get(), &ends_, WritesText(settings, on_terminal), out);
     if (!settings.context_cache.empty()) OpenContexts();
     state_.emplace(settings, checkpoint_, precision_, world->is_writer());
-    for (const std::string& stop : settings.stops) {
-      if (stop.empty()) throw Error(ErrorCode::kUsage, "--stop", "must not be empty");
-      longest_stop_ = std::max(longest_stop_, stop.size());
-    }
   }
 
   nlohmann::ordered_json Run() {
-    const std::vector<uint32_t> ends = Ends();
     if (world_->size() > 1) {
       Facts facts = FactsOfJob(checkpoint_, settings_, precision_, state_->identity());
-      facts["ids that end a sample"] = nlohmann::json(ends).dump();
+      facts["ids that end a sample"] = nlohmann::json(ends_.ids).dump();
       RequireEqual(world_, facts);
     }
     GenerationOptions options{
@@ -164,16 +158,17 @@ class Job {
         .batch_invariant = settings_.batch_invariant,
         .keep_prefix = settings_.chat,
         .seed = settings_.seed,
-        .ends = ends,
+        .ends = ends_.ids,
         .chosen_ids = static_cast<int64_t>(identity().vocab_size)};
     options.log_probabilities = settings_.log_probabilities;
     if (output_->watches()) options.watch = [this](uint32_t id) { output_->See(id); };
     state_->AskFor(&options);
     const auto start = std::chrono::steady_clock::now();
     StopCheck stop;
-    if (longest_stop_ > 0) {
-      stop = [this](std::span<const int64_t> prompt, const std::vector<uint32_t>& ids) {
-        return EndsWithStop(prompt, ids);
+    if (!ends_.texts().empty() || !ends_.sequences.empty()) {
+      stop = [this](std::span<const int64_t> prompt) -> FindEnd {
+        const auto finder = std::make_shared<EndFinder>(checkpoint_.tokenizer.get(), &ends_, prompt);
+        return [finder](const std::vector<uint32_t>& ids) { return finder->Find(ids); };
       };
     }
     const GenerationCounts counts = GenerateOnRanks(
@@ -192,11 +187,12 @@ class Job {
                                       {"generation_time_s", time_s},
                                       {"tokens_per_s", static_cast<double>(counts.tokens) / time_s},
                                       {"quant", settings_.quant},
-                                      {"end_ids", ends},
+                                      {"end_ids", ends_.ids},
                                       {"checkpoint", checkpoint_.named},
                                       {"model", checkpoint_.model_identity},
                                       {"adapter", checkpoint_.adapter_identity},
                                       {"data", data}};
+    if (!ends_.sequences.empty()) summary["end_sequences"] = ends_.sequences;
     if (state_->before() != nullptr) summary["state"] = state_->identity();
     Tell(DescribeIdentity(checkpoint_, data));
     if (filter_ && !settings_.gold.empty()) {
@@ -222,15 +218,12 @@ class Job {
     std::vector<uint32_t> ids;
   };
 
-  /// The ids that end a sample, once each.
-  std::vector<uint32_t> Ends() const {
-    std::vector<uint32_t> ends = EndIdsOf(checkpoint_.folder);
-    if (identity().eos_id != kNoId) ends.push_back(identity().eos_id);
-    // An end of several tokens is recognised by its text, as a stop.
-    if (chat_ && chat_->answer_end().size() == 1) ends.push_back(chat_->answer_end()[0]);
-    std::sort(ends.begin(), ends.end());
-    ends.erase(std::unique(ends.begin(), ends.end()), ends.end());
-    return ends;
+  /// What ends a sample, by --stop, by the model and by the template.
+  SampleEnds Ends() const {
+    std::vector<uint32_t> ids = EndIdsOf(checkpoint_.folder);
+    if (identity().eos_id != kNoId) ids.push_back(identity().eos_id);
+    return SampleEndsOf(*checkpoint_.tokenizer, std::move(ids),
+                        chat_ ? chat_->answer_end() : std::vector<uint32_t>(), settings_.stops);
   }
 
   void Tell(const std::string& message) const {
@@ -311,19 +304,6 @@ class Job {
     return contexts;
   }
 
-  /// Whether the text of the last ids holds a stop. One that was complete before has ended the sample then.
-  bool EndsWithStop(std::span<const int64_t> prompt, const std::vector<uint32_t>& ids) const {
-    // A token mostly gives a byte or more.
-    const size_t tail = std::min(ids.size(), longest_stop_ + kIdsBefore);
-    const size_t before = std::min(ids.size() - tail, kIdsBefore);
-    const size_t of_prompt = std::min(prompt.size(), kIdsBefore - before);
-    std::vector<uint32_t> some(prompt.end() - static_cast<ptrdiff_t>(of_prompt), prompt.end());
-    some.insert(some.end(), ids.end() - static_cast<ptrdiff_t>(tail + before), ids.end());
-    const std::string text = TextBehind(some, of_prompt + before);
-    return std::any_of(settings_.stops.begin(), settings_.stops.end(),
-                       [&](const std::string& stop) { return text.find(stop) != std::string::npos; });
-  }
-
   /// What the ids from `first` on add to the text of those before them: the text of a piece can depend on
   /// what is before it (SentencePiece drops the first space).
   std::string TextBehind(const std::vector<uint32_t>& ids, size_t first) const {
@@ -334,22 +314,18 @@ class Job {
                                      : tokenizer.Decode(std::span(ids).subspan(first));
   }
 
-  /// What the ids add to the prompt's text, without the stop that ended it.
-  std::string TextOf(const std::vector<uint32_t>& prompt, const Generation& generation) const {
+  /// What the ids add to the prompt's text, without what ended it, which goes from the ids as well.
+  std::string TextOf(const std::vector<uint32_t>& prompt, Generation* generation) const {
     std::vector<uint32_t> ids = prompt;
-    ids.insert(ids.end(), generation.ids.begin(), generation.ids.end());
+    ids.insert(ids.end(), generation->ids.begin(), generation->ids.end());
     std::string text = TextBehind(ids, prompt.size());
-    if (generation.finish == FinishReason::kStop) {
-      size_t end = text.size();
-      for (const std::string& stop : settings_.stops) end = std::min(end, text.find(stop));
-      text.resize(end);
-    }
+    RemoveEnd(*checkpoint_.tokenizer, ends_, prompt, generation, &text);
     return text;
   }
 
   void Take(Generation&& generation) {
     const Asked& asked = asked_.front();
-    const std::string text = TextOf(asked.ids, generation);
+    const std::string text = TextOf(asked.ids, &generation);
     if (!filter_ || filter_->Keep(generation.prompt, asked.line.text, text)) {
       output_->Write(asked.line, generation, text);
     }
@@ -365,10 +341,10 @@ class Job {
   std::optional<SampleFilter> filter_;
   Checkpoint checkpoint_;
   std::optional<ChatEncoder> chat_;
+  SampleEnds ends_;
   std::unique_ptr<SampleOutput> output_;
   std::optional<ContextCache> contexts_;
   std::optional<PromptState> state_;
-  size_t longest_stop_ = 0;
   uint64_t read_ = 0;        // prompts
   std::deque<Asked> asked_;  // with samples that are not written yet
 };

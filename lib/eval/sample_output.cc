@@ -63,10 +63,12 @@ class JsonLines final : public SampleOutput {
 /// The continuation as it is made, and a line feed behind it.
 class Text final : public SampleOutput {
  public:
-  Text(const Tokenizer* tokenizer, std::vector<std::string> stops, ByteSink* out)
-      : tokenizer_(tokenizer), stops_(std::move(stops)), out_(out) {}
+  Text(const Tokenizer* tokenizer, const SampleEnds* ends, ByteSink* out)
+      : tokenizer_(tokenizer), ends_(ends), out_(out) {}
 
-  void Begin(const std::vector<uint32_t>& prompt) override { stream_.emplace(tokenizer_, prompt, stops_); }
+  void Begin(const std::vector<uint32_t>& prompt) override {
+    stream_.emplace(tokenizer_, prompt, ends_->texts(), ends_->sequences);
+  }
   bool watches() const override { return true; }
   void See(uint32_t id) override { Put(stream_->Take(id)); }
   void Write(const PromptLine& /*prompt*/, const Generation& /*generation*/,
@@ -87,7 +89,7 @@ class Text final : public SampleOutput {
   }
 
   const Tokenizer* tokenizer_;
-  std::vector<std::string> stops_;
+  const SampleEnds* ends_;
   ByteSink* out_;
   std::optional<TextStream> stream_;
 };
@@ -116,9 +118,9 @@ bool WritesText(const GenerateSettings& settings, bool on_terminal) {
   return on_terminal || settings.chat;
 }
 
-std::unique_ptr<SampleOutput> MakeSampleOutput(const GenerateSettings& settings, const Tokenizer* tokenizer,
+std::unique_ptr<SampleOutput> MakeSampleOutput(const Tokenizer* tokenizer, const SampleEnds* ends,
                                                bool as_text, ByteSink* out) {
-  if (as_text) return std::make_unique<Text>(tokenizer, settings.stops, out);
+  if (as_text) return std::make_unique<Text>(tokenizer, ends, out);
   return std::make_unique<JsonLines>(out);
 }
 

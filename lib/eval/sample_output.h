@@ -9,6 +9,7 @@
 #include "lib/documents/prompt_reader.h"
 #include "lib/eval/generate.h"
 #include "lib/eval/generate_settings.h"
+#include "lib/eval/sample_ends.h"
 #include "lib/io/byte_sink.h"
 #include "lib/tok/tokenizer.h"
 
@@ -34,8 +35,8 @@ void CheckFormat(const GenerateSettings& settings);
 /// --prompt or of each turn of a --chat is all that is asked for.
 bool WritesText(const GenerateSettings& settings, bool on_terminal);
 
-/// \param tokenizer, out outlive the output
-std::unique_ptr<SampleOutput> MakeSampleOutput(const GenerateSettings& settings, const Tokenizer* tokenizer,
+/// \param tokenizer, ends, out outlive the output
+std::unique_ptr<SampleOutput> MakeSampleOutput(const Tokenizer* tokenizer, const SampleEnds* ends,
                                                bool as_text, ByteSink* out);
 
 }  // namespace trainwright

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cctype>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -101,6 +102,49 @@ TEST(SampleEndTest, AStopAtTheBeginningOfASampleIsFoundWithItsSpace) {
     EXPECT_LE(stopped["ids"].size(), 2u) << seed;
   }
   EXPECT_GT(spaces, 0);
+}
+
+/// Where two letters begin that a sample of bytes has side by side.
+size_t PlaceOfLetters(const std::vector<uint32_t>& ids) {
+  const auto is_letter = [](uint32_t id) { return id < 128 && std::isalpha(static_cast<int>(id)) != 0; };
+  for (size_t i = 2; i + 1 < ids.size(); ++i) {
+    if (is_letter(ids[i]) && is_letter(ids[i + 1])) return i;
+  }
+  return ids.size();
+}
+
+TEST(SampleEndTest, AnAnswersEndOfSeveralTokensIsNoPartOfTextOrIds) {
+  const test::TemporaryFolder folder;
+  test::WriteModel(folder.path());
+  GenerateSettings settings = {.prompt = "To be", .max_tokens = 40};
+  settings.sampling.temperature = 1;
+  settings.log_probabilities = 0;
+  std::vector<uint32_t> ids;
+  size_t place = 0;
+  do {
+    ++settings.seed;
+    ASSERT_LT(settings.seed, 200u);
+    ids = SampleOf(folder.path(), settings)["ids"].get<std::vector<uint32_t>>();
+    place = PlaceOfLetters(ids);
+  } while (place == ids.size());
+  const std::string end = {static_cast<char>(ids[place]), static_cast<char>(ids[place + 1])};
+  Write(folder.path("template"), "user {content}\nassistant [ {content} \"" + end + "\" ]\n");
+  settings.chat_template = folder.path("template");
+  const nlohmann::json sample = SampleOf(folder.path(), settings);
+  ids.resize(place);
+  EXPECT_EQ(sample["finish"], "eos");
+  EXPECT_EQ(sample["ids"], nlohmann::json(ids));
+  EXPECT_EQ(sample["logprobs"].size(), place);
+  const std::string text = nlohmann::json(LoadTokenizer("bytes")->Decode(ids))
+                               .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  EXPECT_EQ(sample["text"], nlohmann::json::parse(text));
+
+  settings.log_probabilities.reset();
+  settings.format = "text";
+  settings.checkpoint = folder.path();
+  MemorySink sink;
+  RunGenerate(test::Families(), settings, ProcessSetup(), &sink, Solo());
+  EXPECT_EQ(AsText(sink.bytes()), sample["text"].get<std::string>() + "\n");
 }
 
 }  // namespace
