@@ -1,6 +1,11 @@
 #include "lib/documents/decode_job.h"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
 
 #include "lib/base/signals.h"
 #include "lib/documents/document_output.h"
@@ -40,21 +45,71 @@ void AddToRuns(const DocumentPiece& piece, std::vector<LossRun>* runs) {
   runs->back().tokens += piece.tokens.size();
 }
 
-/// The text of each run: what it adds to the text before it, since a token's text can depend on that.
-nlohmann::ordered_json SegmentsOf(std::span<const uint32_t> ids, const std::vector<LossRun>& runs,
-                                  const Tokenizer& tokenizer) {
-  nlohmann::ordered_json segments = nlohmann::ordered_json::array();
-  std::string before;
-  size_t end = 0;
-  for (const LossRun& run : runs) {
-    end += run.tokens;
-    const std::string whole = tokenizer.Decode(ids.first(end));
+/// The texts of a document's runs, one after another: what each adds to the text before it, since a token's
+/// text can depend on that.
+class RunTexts {
+ public:
+  /// \param text that all ids decode to
+  /// All outlive this.
+  RunTexts(std::span<const uint32_t> ids, const std::string& text, const Tokenizer& tokenizer)
+      : ids_(ids), text_(text), tokenizer_(tokenizer) {}
+
+  /// The text of the run of so many tokens behind those before.
+  std::string Next(size_t tokens) {
+    const size_t context = std::min(end_, kContextIds);
+    end_ += tokens;
+    // What few ids decode to is what all do, where it stands in the whole text: that a run costs the decoding
+    // of all before it would make a document of many quadratic.
+    const Added near = AddedBy(ids_.subspan(end_ - tokens - context, context + tokens), tokens);
+    if (near.grows && near.bytes_before > 0 && ComesNext(near.text)) {
+      begin_byte_ += near.text.size();
+      return near.text;
+    }
+    const Added added = AddedBy(ids_.first(end_), tokens);
+    begin_byte_ = added.bytes;
+    return added.text;
+  }
+
+ private:
+  struct Added {
+    std::string text;
+    bool grows = false;  ///< `text` is what follows the text of the ids before; else it is decoded by itself
+    size_t bytes_before = 0, bytes = 0;  ///< without the last ids, with them
+  };
+
+  /// Of the last ids of some.
+  Added AddedBy(std::span<const uint32_t> ids, size_t tokens) const {
+    const std::string before = tokenizer_.Decode(ids.first(ids.size() - tokens));
+    const std::string whole = tokenizer_.Decode(ids);
     const bool grows = whole.starts_with(before);
-    segments.push_back({{"loss", run.loss},
-                        {"tokens", run.tokens},
-                        {"text", grows ? whole.substr(before.size())
-                                       : tokenizer.Decode(ids.subspan(end - run.tokens, run.tokens))}});
-    before = whole;
+    return {.text = grows ? whole.substr(before.size()) : tokenizer_.Decode(ids.last(tokens)),
+            .grows = grows,
+            .bytes_before = before.size(),
+            .bytes = whole.size()};
+  }
+
+  bool ComesNext(std::string_view text) const {
+    if (begin_byte_ > text_.size() || !std::string_view(text_).substr(begin_byte_).starts_with(text)) {
+      return false;
+    }
+    return end_ < ids_.size() || begin_byte_ + text.size() == text_.size();
+  }
+
+  static constexpr size_t kContextIds = 32;  // what a token's text can depend on, and more
+
+  const std::span<const uint32_t> ids_;
+  const std::string& text_;
+  const Tokenizer& tokenizer_;
+  size_t end_ = 0;         // ids whose texts were given
+  size_t begin_byte_ = 0;  // where in text_ the next one is to begin
+};
+
+nlohmann::ordered_json SegmentsOf(std::span<const uint32_t> ids, const std::string& text,
+                                  const std::vector<LossRun>& runs, const Tokenizer& tokenizer) {
+  nlohmann::ordered_json segments = nlohmann::ordered_json::array();
+  RunTexts texts(ids, text, tokenizer);
+  for (const LossRun& run : runs) {
+    segments.push_back({{"loss", run.loss}, {"tokens", run.tokens}, {"text", texts.Next(run.tokens)}});
   }
   return segments;
 }
@@ -121,7 +176,8 @@ TokenStreamTotals RunDecode(const DecodeJobOptions& options, ProgressMode progre
       if (contrastive) {
         WriteRecord(ids, runs, *tokenizer, totals.documents, options.as_jsonl, &output);
       } else {
-        output.Write(tokenizer->Decode(ids), SegmentsOf(ids, runs, *tokenizer), totals.documents);
+        const std::string text = tokenizer->Decode(ids);
+        output.Write(text, SegmentsOf(ids, text, runs, *tokenizer), totals.documents);
       }
       ids.clear();
       runs.clear();
