@@ -52,6 +52,8 @@ MAY_CHANGE_PROCESS = {
     "lib/cli/engine.cc": {"setenv", "fork", "dup2", "execv", "_exit"},
     # A child between fork and exec, and the end of it.
     "lib/io/command.cc": {"fork", "setpgid", "signal", "dup2", "execvpe", "_exit", "kill"},
+    # What descends from such a child; a main asks to be told of orphans.
+    "lib/io/descendants.cc": {"prctl", "kill"},
     # A child between fork and exec, and the signals that it passes on: the whole work of its main.
     "lib/launch/local_ranks.cc": {"fork", "setpgid", "prctl", "dup2", "pthread_sigmask", "execve", "_exit", "kill", "signal"},
     "lib/launch/rank_place.cc": {"unsetenv"},
@@ -67,7 +69,7 @@ MAY_CHANGE_PROCESS = {
 SETS_UP = re.compile(
     r"\b(SetUpProcess|SetUpBackend|PrepareDeterminism|SetComputeThreads|CapHostMemory|CapDeviceMemory|KeepRoomForLibraries"
     r"|TellDeathsForMemory|TellCutMappings|InstallSignalHandlers|ConfigureLog|BecomeEngine|RunLocalRanks|TakeRankPlace"
-    r"|QuietTorchLog|PrepareGpuChoices|ApplyGpuChoices|ApplyCpuGemms)\s*\(")
+    r"|AdoptOrphans|QuietTorchLog|PrepareGpuChoices|ApplyGpuChoices|ApplyCpuGemms)\s*\(")
 MAY_SET_UP = {
     "lib/device/process_setup.cc": {"SetComputeThreads", "CapHostMemory", "CapDeviceMemory", "KeepRoomForLibraries",
                                     "SetUpBackend", "PrepareGpuChoices", "ApplyGpuChoices"},

@@ -15,6 +15,7 @@
 #include "lib/cli/tool.h"
 #include "lib/formats/json_text.h"
 #include "lib/io/byte_sink.h"
+#include "lib/io/descendants.h"
 #include "lib/io/descriptor.h"
 #include "lib/io/output_link.h"
 #include "lib/report/option_value.h"
@@ -54,7 +55,7 @@ BenchSettings SettingsOf(const BenchOptions& options, const ToolRun& run) {
   settings.metric_skip = options.metric_skip;
   settings.ignore_metric_place = !IsAskedFor(run, "metric-file") && !IsAskedFor(run, "metric-skip");
   MeasurementOptions& measurement = settings.measurement;
-  measurement.command = {.shell = !options.no_shell, .timeout_s = options.timeout_s};
+  measurement.command = {.shell = !options.no_shell, .timeout_s = options.timeout_s, .all_descendants = true};
   measurement.warmup_rounds = options.warmup;
   measurement.min_rounds = options.min_rounds;
   measurement.max_rounds = options.max_rounds;
@@ -173,6 +174,7 @@ int Run(BenchOptions options, ToolRun* run) {
   }
   CheckOptions(*run, &options);
   OutputFile save("--save", options.save), report("--report", options.report);
+  AdoptOrphans();
   const BenchResult result = RunBench(SettingsOf(options, *run));
   run->summary["results"] = result.json.at("results");
   const std::string json = JsonLineOf(result.json);

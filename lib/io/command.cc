@@ -19,6 +19,7 @@
 #include "lib/base/elapsed.h"
 #include "lib/base/error.h"
 #include "lib/base/signals.h"
+#include "lib/io/descendants.h"
 
 namespace trainwright {
 namespace {
@@ -106,13 +107,13 @@ void KeepTail(std::string* text) {
   if (text->size() > kErrorTailBytes) text->erase(0, text->size() - kErrorTailBytes);
 }
 
-/// The running command: its process group dies with this object.
+/// The running command: its process group dies with this object, or all that descends from it.
 class Child {
  public:
-  Child(const std::vector<std::string>& words, const std::vector<std::string>& environment, int output_fd,
-        int error_fd) {
+  Child(const std::vector<std::string>& words, const CommandOptions& options, int output_fd, int error_fd)
+      : all_descendants_(options.all_descendants) {
     // Made before the fork: what the child of a process with threads may call is little.
-    std::vector<char*> arguments = Pointers(words), variables = Pointers(environment);
+    std::vector<char*> arguments = Pointers(words), variables = Pointers(options.environment);
     for (char** variable = environ; *variable != nullptr; ++variable) {
       variables.insert(variables.end() - 1, *variable);
     }
@@ -140,11 +141,15 @@ class Child {
     int status = 0;
     while (waitpid(pid_, &status, 0) < 0 && errno == EINTR) {
     }
+    if (all_descendants_) ReapOrphans();
   }
   Child(const Child&) = delete;
   Child& operator=(const Child&) = delete;
 
-  void Kill() const { kill(-pid_, SIGKILL); }
+  void Kill() const {
+    if (all_descendants_) KillDescendants(pid_);
+    kill(-pid_, SIGKILL);
+  }
   /// A descriptor that becomes readable when the process ends.
   int end_fd() const { return end_fd_; }
   void Reap(CommandRun* run) {
@@ -154,6 +159,7 @@ class Child {
     while (wait4(pid_, &status, 0, &usage) < 0 && errno == EINTR) {
     }
     reaped_ = true;
+    if (all_descendants_) ReapOrphans();
     run->exit_status = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
     run->user_s = Seconds(usage.ru_utime);
     run->system_s = Seconds(usage.ru_stime);
@@ -161,6 +167,7 @@ class Child {
   }
 
  private:
+  const bool all_descendants_;
   pid_t pid_ = -1;
   int end_fd_ = -1;
   bool reaped_ = false;
@@ -175,7 +182,7 @@ CommandRun RunCommand(const std::string& command, const CommandOptions& options)
   if (options.keep_output) output.emplace();
   CommandRun run;
   const auto start = std::chrono::steady_clock::now();
-  Child child(words, options.environment, output ? output->write_end() : -1, errors.write_end());
+  Child child(words, options, output ? output->write_end() : -1, errors.write_end());
   errors.CloseWrite();
   if (output) output->CloseWrite();
 

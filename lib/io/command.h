@@ -17,6 +17,9 @@ struct CommandOptions {
   /// Where it is set and becomes true, the whole process group is killed within a tenth of a second; it
   /// outlives the run.
   const std::atomic<bool>* abandoned = nullptr;
+  /// What is killed dies with all that descends from it, in whatever session (descendants.h); meanwhile no
+  /// other child of this process is begun or waited for.
+  bool all_descendants = false;
   std::vector<std::string> arguments = {};    ///< with a shell: its $1, $2, ...
   std::vector<std::string> environment = {};  ///< "NAME=value", besides this process's own
 };

@@ -5,10 +5,13 @@
 #include <atomic>
 #include <chrono>
 #include <csignal>
+#include <fstream>
+#include <string>
 #include <thread>
 
 #include "lib/base/elapsed.h"
 #include "lib/base/signals.h"
+#include "lib/io/descendants.h"
 #include "tests/support/support.h"
 
 namespace trainwright {
@@ -60,6 +63,57 @@ TEST(CommandTest, OneThatIsAbandonedIsKilledAtOnce) {
   EXPECT_FALSE(run.timed_out);
   EXPECT_EQ(run.exit_status, 128 + SIGKILL);
   EXPECT_LT(SecondsSince(start), 10);
+}
+
+/// Waits for a file that a command writes a process's number to.
+pid_t NumberIn(const std::string& path) {
+  pid_t pid = 0;
+  while (!(std::ifstream(path) >> pid)) std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  return pid;
+}
+
+bool IsRunning(pid_t pid) {
+  std::string number, name, state;
+  std::ifstream("/proc/" + std::to_string(pid) + "/stat") >> number >> name >> state;
+  return !state.empty() && state != "Z" && state != "X";
+}
+
+/// A killed process may take a moment.
+bool EndsSoon(pid_t pid) {
+  const auto start = std::chrono::steady_clock::now();
+  while (IsRunning(pid) && SecondsSince(start) < 10) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  }
+  return !IsRunning(pid);
+}
+
+TEST(CommandTest, WhoeverHasASessionOfItsOwnDiesWithTheCommand) {
+  test::TemporaryFolder folder;
+  const std::string child = folder.path("child"), orphan = folder.path("orphan");
+  AdoptOrphans();
+  std::atomic<bool> abandoned = false;
+  std::thread later([&] {
+    NumberIn(child);
+    NumberIn(orphan);
+    abandoned = true;
+  });
+  RunCommand("setsid sleep 60 & echo $! > " + child + "; (setsid sh -c 'echo $$ > " + orphan +
+                 "; exec sleep 60' &); sleep 60",
+             {.abandoned = &abandoned, .all_descendants = true});
+  later.join();
+  EXPECT_TRUE(EndsSoon(NumberIn(child)));
+  EXPECT_TRUE(EndsSoon(NumberIn(orphan)));
+}
+
+TEST(CommandTest, WhatAnEarlierCommandLeftIsSpared) {
+  test::TemporaryFolder folder;
+  AdoptOrphans();
+  RunCommand("(setsid sleep 15 & echo $! > " + folder.path("server") + ")", {.all_descendants = true});
+  const pid_t server = NumberIn(folder.path("server"));
+  EXPECT_TRUE(RunCommand("sleep 60", {.timeout_s = 0.3, .all_descendants = true}).timed_out);
+  std::this_thread::sleep_for(std::chrono::milliseconds(200));
+  EXPECT_TRUE(IsRunning(server));
+  kill(server, SIGKILL);
 }
 
 TEST(CommandTest, AProcessLeftInTheBackgroundIsNotWaitedFor) {
