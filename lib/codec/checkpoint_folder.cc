@@ -290,10 +290,15 @@ CompressReport RestoreFolder(const std::string& input, const std::string& output
 std::vector<std::string> CompressedFilesIn(const std::string& folder) {
   std::vector<std::string> paths;
   try {
+    bool has_named = false;
     ForEachFile(folder, PathsBelow(folder), "", [&](const std::string& relative) {
-      if (!RestoredPath(relative).empty()) paths.push_back(WithoutLastSlash(folder) + "/" + relative);
+      const std::string path = WithoutLastSlash(folder) + "/" + relative;
+      const bool is_named = !RestoredPath(relative).empty();
+      has_named = has_named || is_named;
+      const bool has_form = !CompressedName(relative, CompressedForm::kSafetensors).empty();
+      if (is_named || (has_form && HoldsCompressed(path))) paths.push_back(path);
     });
-    if (paths.empty()) throw NothingCompressed(folder);
+    if (!has_named) throw NothingCompressed(folder);
   } catch (const fs::filesystem_error& error) {
     throw FileSystemError(error);
   }

@@ -24,8 +24,9 @@ CompressReport CompressFolder(const std::string& input, const std::string& outpu
 /// \throws as RestoreFile; Error{kUsage} when two files would get one name
 CompressReport RestoreFolder(const std::string& input, const std::string& output,
                              const CompressJobOptions& options);
-/// Paths of the compressed files in a folder and its subfolders, sorted.
-/// \throws Error{kBadInput} when there is none
+/// Paths of the compressed files in a folder and its subfolders, sorted: those of such a name, and the
+/// safetensors files that are compressed under a plain name.
+/// \throws Error{kBadInput} when none has such a name
 std::vector<std::string> CompressedFilesIn(const std::string& folder);
 /// The options for one of them: with the base of its name.
 CompressJobOptions OptionsFor(const std::string& path, const std::string& folder,
