@@ -233,11 +233,14 @@ void RunDirectory::Point(const std::string& link, int64_t step) {
   if (symlink(LinkTarget(step).c_str(), temporary.c_str()) != 0) {
     throw SystemError(temporary, "create the link", errno);
   }
-  try {
-    Rename(temporary, path_ + "/" + link);
-  } catch (const Error&) {
+  const std::string path = path_ + "/" + link;
+  if (std::rename(temporary.c_str(), path.c_str()) != 0) {
+    const int saved = errno;
     unlink(temporary.c_str());
-    throw;
+    if (saved != EISDIR) throw SystemError(path, "rename of " + temporary, saved);
+    throw Error(ErrorCode::kIo, path,
+                "is a folder, where a run has a link to a checkpoint: a copy that followed links has one", "",
+                "remove " + path + ": the checkpoints are in " + checkpoints_path());
   }
   SyncFolder(path_);
 }

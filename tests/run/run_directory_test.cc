@@ -92,6 +92,22 @@ TEST(RunDirectory, RemovesLinksThatAKilledProcessLeftAndFollowsNone) {
   }
 }
 
+TEST(RunDirectory, AFolderInPlaceOfALinkIsKeptAndItsErrorSaysWhatToDo) {
+  const TemporaryFolder folder;
+  RunDirectory run(folder.path("run"));
+  MakeCheckpoint(&run, 5, "five");
+  fs::remove(run.path() + "/latest");
+  fs::copy(run.CheckpointPath(5), run.path() + "/latest");  // as cp -rL leaves it
+  std::string hint;
+  try {
+    run.PointLatestAt(5);
+  } catch (const Error& error) {
+    hint = error.hint();
+  }
+  EXPECT_EQ(hint, "remove " + run.path() + "/latest: the checkpoints are in " + run.checkpoints_path());
+  EXPECT_EQ(test::ReadFile(run.path() + "/latest/file"), "five");
+}
+
 TEST(RunDirectory, ReplacesACheckpointOfTheSameStep) {
   const TemporaryFolder folder;
   RunDirectory run(folder.path("run"));
