@@ -23,6 +23,8 @@
 #include "lib/eval/rank_input.h"
 #include "lib/formats/json_text.h"
 #include "lib/io/output_link.h"
+#include "lib/nn/linear/gemm_kernels.h"
+#include "lib/spec/cpu_gemms.h"
 
 namespace trainwright {
 namespace {
@@ -99,7 +101,8 @@ class EmbedRun {
         {"attn_backend", settings_.embedding.attn_backend},
         {"batch_tokens", settings_.embedding.batch_tokens},
         {"batch_invariant", settings_.embedding.batch_invariant},
-        {"threads", threads_}};
+        {"threads", threads_},
+        {"kernels", device_.is_cpu() ? CpuGemmsName(ChosenCpuGemms()) : ""}};
     return HexEncode(Sha256Of(AsBytes(JsonLineOf(making))));
   }
 

@@ -91,8 +91,8 @@ std::optional<nlohmann::json> EmbedOutput::ReadJournal() const {
     if (journal.at("schema") != kJournalSchema) throw Error(ErrorCode::kBadInput, path, "has another schema");
     if (journal.at("making_sha256") != options_.making_sha256) {
       throw Error(ErrorCode::kUsage, options_.path,
-                  "was begun with another model, other options of the vectors or another number of threads",
-                  "", "repeat the options of then, or start over without --resume");
+                  "was begun with another model, or other options of the vectors, kernels or threads", "",
+                  "repeat the options of then, or start over without --resume");
     }
   } catch (const nlohmann::json::exception&) {
     throw Error(ErrorCode::kBadInput, path, "is no journal of embed", "", "start over without --resume");

@@ -11,7 +11,9 @@
 
 #include "lib/base/signals.h"
 #include "lib/eval/embed_job.h"
+#include "lib/nn/linear/gemm_kernels.h"
 #include "lib/retrieval/vector_reader.h"
+#include "lib/spec/cpu_gemms.h"
 #include "tests/eval/bytes_model.h"
 #include "tests/model/families.h"
 #include "tests/support/on_ranks.h"
@@ -293,6 +295,21 @@ TEST_F(StoppedEmbedTest, GoesOnWithNothingElse) {
   lines.replace(lines.find("line"), 4, "LINE");
   test::WriteFile(folder_.path("many.jsonl"), lines);
   EXPECT_EQ(test::CodeOf([&] { Embed(settings); }), ErrorCode::kBadInput);
+}
+
+TEST_F(StoppedEmbedTest, GoesOnByNoOtherKernels) {
+  const CpuGemms before = ChosenCpuGemms();
+  CpuGemms other = before;
+  other.bf16 =
+      before.bf16 == CpuGemms::Bf16::kEmulated ? CpuGemms::Bf16::kWidened : CpuGemms::Bf16::kEmulated;
+  if (!WhyNotCpuGemms(other).empty()) GTEST_SKIP() << "this processor has one way alone";
+  EmbedSettings settings = Settings("many.jsonl", "out.npy");
+  Stop(settings);
+  settings.resume = true;
+  ApplyCpuGemms(other);
+  const auto code = test::CodeOf([&] { Embed(settings); });
+  ApplyCpuGemms(before);
+  EXPECT_EQ(code, ErrorCode::kUsage);
 }
 
 TEST_F(StoppedEmbedTest, WithoutResumeARunBeginsAnew) {
