@@ -47,7 +47,8 @@ size_t MarkSizeAt(std::string_view text) {
 /// Ids and runs in the making.
 struct ChatEncoder::Writer {
   EncodedChat* chat;
-  bool at_start = true;  // whether the next text begins a text
+  bool at_start = true;                  // whether the next text begins a text
+  const SpecialToken* behind = nullptr;  // that the text before ended with; null: no matter
 
   void Append(const std::vector<uint32_t>& ids, bool loss) {
     chat->ids.insert(chat->ids.end(), ids.begin(), ids.end());
@@ -81,7 +82,7 @@ ChatEncoder::ChatEncoder(ChatTemplate chat_template, const Tokenizer* tokenizer,
   }
   std::vector<std::string> forbidden;
   for (const SpecialToken& special : tokenizer_->special_tokens()) {
-    if (special.matched_in_text) forbidden.push_back(special.text);
+    if (special.matched_in_text && !special.is_word) forbidden.push_back(special.text);
   }
   forbidden_ = SpelledSpecials(std::move(forbidden));
   if (template_.is_jinja) {
@@ -180,9 +181,19 @@ void ChatEncoder::TokenizeLiterals() {
 void ChatEncoder::WriteText(std::string_view text, Writer* writer) const {
   if (text.empty()) return;
   std::vector<uint32_t>* ids = &writer->chat->ids;
-  writer->at_start ? tokenizer_->Encode(text, ids) : tokenizer_->EncodeContinued(text, ids);
   ++writer->chat->tokenizer_calls;
-  writer->at_start = false;
+  const SpecialToken* const behind = std::exchange(writer->behind, nullptr);
+  if (std::exchange(writer->at_start, false)) return tokenizer_->Encode(text, ids);
+  if (behind != nullptr) {
+    // What it does to what follows, a mark or a newline that it takes, the tokenizer does if it sees both.
+    std::vector<uint32_t> both;
+    tokenizer_->EncodeContinued(behind->text + std::string(text), &both);
+    if (!both.empty() && both[0] == behind->id) {
+      ids->insert(ids->end(), both.begin() + 1, both.end());
+      return;
+    }
+  }
+  tokenizer_->EncodeContinued(text, ids);
 }
 
 void ChatEncoder::WriteUnmatched(std::string_view text, Writer* writer) const {
@@ -190,6 +201,7 @@ void ChatEncoder::WriteUnmatched(std::string_view text, Writer* writer) const {
   tokenizer_->EncodeUnmatched(text, /*continued=*/!writer->at_start, &writer->chat->ids);
   ++writer->chat->tokenizer_calls;
   writer->at_start = false;
+  writer->behind = nullptr;
 }
 
 void ChatEncoder::WriteContent(std::string_view text, bool spaced, Writer* writer) const {
@@ -313,7 +325,7 @@ void ChatEncoder::EncodeText(std::string_view instruction, std::string_view text
 void ChatEncoder::SetUpJinja() {
   jinja_.emplace(template_, *tokenizer_);
   for (const SpecialToken& special : tokenizer_->special_tokens()) {
-    if (!special.matched_in_text && !special.text.empty()) unmatched_.push_back(special);
+    if (!special.text.empty()) (special.matched_in_text ? matched_ : unmatched_).push_back(special);
   }
   EncodedChat end;
   Writer writer{&end, false};
@@ -333,9 +345,20 @@ void ChatEncoder::WriteMarked(std::string_view text, Writer* writer) const {
     WriteText(text.substr(begin, at - begin), writer);
     writer->chat->ids.push_back(special->id);
     writer->at_start = special->id == bos;
+    writer->behind = nullptr;
     begin = at += special->text.size();
   }
   WriteText(text.substr(begin), writer);
+}
+
+/// The special token that the ids end with, if that is what the text ends with.
+const SpecialToken* ChatEncoder::SpecialBehind(std::string_view text,
+                                               const std::vector<uint32_t>& ids) const {
+  if (text.empty() || ids.empty()) return nullptr;
+  const auto found = std::find_if(matched_.begin(), matched_.end(), [&](const SpecialToken& special) {
+    return special.id == ids.back() && text.ends_with(special.text);
+  });
+  return found == matched_.end() ? nullptr : &*found;
 }
 
 void ChatEncoder::WriteRendered(const RenderedChat& rendered, EncodedChat* chat) const {
@@ -354,7 +377,9 @@ void ChatEncoder::WriteRendered(const RenderedChat& rendered, EncodedChat* chat)
       WriteUnmatched(text.substr(unmatched, cut->at - unmatched), &writer);
       at = cut->at;
     }
-    WriteMarked(text.substr(at, end - at), &writer);
+    const std::string_view rest = text.substr(at, end - at);
+    WriteMarked(rest, &writer);
+    writer.behind = SpecialBehind(rest, chat->ids);
     at = end;
     writer.AddToRun(chat->ids.size() - before, 0, loss);
   };

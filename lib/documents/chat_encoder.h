@@ -81,6 +81,7 @@ class ChatEncoder {
   std::vector<uint32_t> EncodeLiteral(std::string_view text, bool at_start);
   void SetUpJinja();
   std::optional<DocumentProblem> EncodeJinja(const ChatRecord& record, EncodedChat* chat) const;
+  const SpecialToken* SpecialBehind(std::string_view text, const std::vector<uint32_t>& ids) const;
   void WriteRendered(const RenderedChat& rendered, EncodedChat* chat) const;
   void WriteText(std::string_view text, Writer* writer) const;
   /// What spells a special token is text like any other.
@@ -99,7 +100,7 @@ class ChatEncoder {
   SpelledSpecials forbidden_{{}};  // in what turns say: the tokenizer would take them for special tokens
   std::array<std::vector<LiteralIds>, kTemplatePartCount> literal_ids_;  // by part and item
   std::optional<JinjaChats> jinja_;
-  std::vector<SpecialToken> unmatched_;  // special tokens that the tokenizer does not know in text
+  std::vector<SpecialToken> matched_, unmatched_;  // special tokens that the tokenizer knows in text, or not
   std::vector<uint32_t> answer_end_;
   size_t literals_ = 0, literal_tokenizations_ = 0;
   std::vector<std::string> unknown_marks_;

@@ -148,7 +148,7 @@ Problem ReadTools(element root, std::string* tools_json) {
   if (std::string_view held; tools.get_string().get(held) == simdjson::SUCCESS) text = held;
   const auto json = OrderedJsonOf(WithNumbersInRange(text));
   if (!json.is_array()) return DocumentProblem{SkipReason::kBadTurns, "\"tools\" is no list", {}, {}};
-  if (!json.empty()) *tools_json = json.dump();
+  *tools_json = json.dump();  // an empty list is one, which a template may tell from none
   return std::nullopt;
 }
 

@@ -314,6 +314,34 @@ TEST(ChatEncoderTest, ASpelledSpecialTokenIsNotCutInsideACharacter) {
   }
 }
 
+TEST(ChatEncoderTest, WhatIsBehindASpecialTokenIsEncodedAsInTheWholeText) {
+  const auto llama = MakeJsonTokenizer(
+      test::ReadFile(test::Fixture("tok/testdata/text_tokenizers/llama2.json")), "tokenizer");
+  nlohmann::json json =
+      nlohmann::json::parse(test::ReadFile(test::Fixture("tok/testdata/text_tokenizers/llama2.json")));
+  for (auto& token : json["added_tokens"]) token["rstrip"] = true;
+  const auto taking_space = MakeJsonTokenizer(json.dump(), "tokenizer");
+  ChatTemplate chat_template;
+  chat_template.name = "t";
+  chat_template.text =
+      "{% for m in messages %}<s>{{ m.content }}</s>\n{% endfor %}{% if add_generation_prompt %}<s>{% endif "
+      "%}";
+  chat_template.is_jinja = true;
+  const ChatRecord record = Conversation({{ChatRole::kUser, "the question"},
+                                          {ChatRole::kAssistant, "the answer"},
+                                          {ChatRole::kUser, "another"},
+                                          {ChatRole::kAssistant, "the last"}});
+  for (const Tokenizer* tokenizer :
+       {static_cast<const Tokenizer*>(llama.get()), static_cast<const Tokenizer*>(taking_space.get())}) {
+    std::vector<uint32_t> expected;
+    tokenizer->Encode("<s>the question</s>\n<s>the answer</s>\n<s>another</s>\n<s>the last</s>\n", &expected);
+    for (const bool last_turn_only : {false, true}) {
+      const ChatEncoder encoder(chat_template, tokenizer, {.last_turn_only = last_turn_only});
+      EXPECT_EQ(EncodeBy(encoder, record).ids, expected);
+    }
+  }
+}
+
 TEST(ChatEncoderTest, TheBeginningOfATextIsMarkedOnceAndBehindBos) {
   const CountingTokenizer tokenizer(/*marks_start=*/true);
   const ChatRecord record = Conversation({{ChatRole::kUser, "u"},
