@@ -62,14 +62,15 @@ void WarnOfUncompared(const std::string& metric, const Measurement& measurement,
   warnings->push_back("'" + metric + "' is not compared: it is " + why);
 }
 
-/// Compares the standard outputs of two variants.
+/// Compares the standard outputs of two variants. Whether outputs repeat at all is known of the first one
+/// alone, which is the control, too: where its own change from run to run, those of its levers prove nothing.
 void CompareOutputs(const Measurement& measurement, size_t before, size_t after, BenchRow* row) {
   if (measurement.outputs.empty()) return;
   const VariantOutput& first = measurement.outputs[before];
-  row->output_repeats = first.sha256 == measurement.outputs.back().sha256 || before != 0;
+  row->output_repeats = measurement.outputs.front().sha256 == measurement.outputs.back().sha256;
   row->outputs_equal = first.sha256 == measurement.outputs[after].sha256;
   if (!row->output_repeats) {
-    row->warnings.push_back("the output of '" + row->before_name +
+    row->warnings.push_back("the output of '" + measurement.names.front() +
                             "' changes from run to run: it cannot be compared");
   } else if (!*row->outputs_equal) {
     row->warnings.push_back("the outputs differ: " + std::to_string(first.size_bytes) + " bytes before, " +

@@ -57,7 +57,8 @@ class Runner {
   explicit Runner(const MeasurementOptions& options) : options_(options) {}
 
   /// \param output where the standard output's identity goes; nullptr: not asked for
-  Sample Run(const Variant& variant, VariantOutput* output) const {
+  /// \param is_measured whether its numbers are compared, so that it is no run to warm up
+  Sample Run(const Variant& variant, VariantOutput* output, bool is_measured) const {
     RunFolder folder;
     if (!variant.prepare.empty()) {
       const CommandRun prepared = RunCommand(folder.Fill(variant.prepare), options_.command);
@@ -83,6 +84,7 @@ class Runner {
       const std::string text = reads_stdout ? run.output : ReadText(folder.Fill(options_.metrics.file));
       for (const std::string& name : options_.metrics.names) AddMetric(variant, text, name, &sample);
     }
+    if (!options_.decisive.empty()) RequireDecisive(variant, sample, is_measured);
     return sample;
   }
 
@@ -94,13 +96,18 @@ class Runner {
       if (const auto found = FindMetric(text, name, skip)) (*sample)[name] = *found;
       return;
     }
-    const double value = ReadMetric(text, name, skip, "'" + variant.name + "'");
-    if (name == options_.decisive && !std::isfinite(value)) {
-      throw Error(ErrorCode::kBadInput, "'" + variant.name + "'",
-                  "reports a '" + name + "' that is no finite number, and it decides", "",
-                  "--by names another metric");
-    }
-    (*sample)[name] = value;
+    (*sample)[name] = ReadMetric(text, name, skip, "'" + variant.name + "'");
+  }
+
+  /// Numbers are compared by their ratio.
+  void RequireDecisive(const Variant& variant, const Sample& sample, bool is_measured) const {
+    const auto found = sample.find(options_.decisive);
+    const bool is_finite = found != sample.end() && std::isfinite(found->second);
+    if (is_finite && (found->second > 0 || !is_measured)) return;
+    throw Error(ErrorCode::kBadInput, "'" + variant.name + "'",
+                "reports a '" + options_.decisive + "' that is no " + (is_finite ? "positive" : "finite") +
+                    " number, and it decides",
+                "", "--by names another metric");
   }
 
   [[noreturn]] static void Fail(const Variant& variant, const std::string& what, const CommandRun& run) {
@@ -183,7 +190,7 @@ class RoundRunner {
   void Run(const EnoughRounds& enough) {
     for (int64_t round = 0; round < options_.warmup_rounds; ++round) {
       for (size_t i = 0; i < variants_.size(); ++i)
-        RunOnce(i, "round " + std::to_string(round + 1) + " to warm up");
+        RunOnce(i, "round " + std::to_string(round + 1) + " to warm up", /*is_measured=*/false);
     }
     const auto start = std::chrono::steady_clock::now();
     int64_t next_look = options_.min_rounds;
@@ -212,18 +219,18 @@ class RoundRunner {
     round.runs.resize(count);
     for (size_t i = 0; i < 2 * count; ++i) {
       const size_t variant = order(i < count ? i : 2 * count - 1 - i);
-      round.runs[variant].push_back(RunOnce(variant, "round " + std::to_string(index + 1)));
+      round.runs[variant].push_back(RunOnce(variant, "round " + std::to_string(index + 1), true));
     }
     return round;
   }
 
   /// The output of a variant's first run is hashed: that of a warm-up, unless there is none.
   /// \param round for messages
-  Sample RunOnce(size_t i, const std::string& round) {
+  Sample RunOnce(size_t i, const std::string& round, bool is_measured) {
     const bool hash = options_.compare_output && hashed_.insert(i).second;
     if (hash) result_.outputs.resize(variants_.size());
     try {
-      return runner_.Run(variants_[i], hash ? &result_.outputs[i] : nullptr);
+      return runner_.Run(variants_[i], hash ? &result_.outputs[i] : nullptr, is_measured);
     } catch (const Error& error) {
       if (!IsOfTheRun(error)) throw;
       throw Error(error.code(), error.object(), error.problem(), round, error.hint());

@@ -49,7 +49,8 @@ void RequireRunFolders(const std::vector<Variant>& variants, const MetricSource&
 struct MeasurementOptions {
   CommandOptions command;
   MetricSource metrics;
-  std::string decisive;  ///< a metric that must be a finite number in every run; empty: none
+  /// A metric that must be a finite number in every run, and above 0 in those that are measured; empty: none.
+  std::string decisive;
   int64_t warmup_rounds = 1;
   int64_t min_rounds = 8, max_rounds = 200;
   double budget_s = 60;  ///< no round begins that would probably end after it, min_rounds apart
@@ -90,7 +91,7 @@ using EnoughRounds = std::function<bool(const Measurement&)>;
 
 /// \param variants at least one; a control of the first is added
 /// \throws Error{kBadInput} when a command fails (unless ignore_failure), does not report a metric, or
-///     reports a decisive one that is no finite number, and the Error of a signal, both without keep_stopped
+///     reports a decisive one that cannot be compared, and the Error of a signal, both without keep_stopped
 Measurement Measure(const std::vector<Variant>& variants, const MeasurementOptions& options,
                     const EnoughRounds& enough);
 

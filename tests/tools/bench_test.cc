@@ -526,6 +526,62 @@ TEST(BenchToolTest, ACommandThatFailsBeforeTheFirstRoundEndsLeavesWhatWasSavedBe
   EXPECT_EQ(test::ReadFile(folder.path("saved.json")), "old");
 }
 
+TEST(BenchToolTest, ADecidingNumberThatBecomesZeroLeavesTheRoundsBeforeIt) {
+  const test::TemporaryFolder folder;
+  // A round has six runs of run.sh: the fifteenth is in the third.
+  const ProcessResult run = RunShell(
+      "cd " + folder.path() +
+      " && echo 'echo x >> runs; echo \"{\\\"x\\\": $(($(wc -l < runs) < 15))}\"' > run.sh && "
+      "bench --before 'sh run.sh' --after 'sh run.sh' --metric x --by x --no-shell --warmup 0 --json "
+      "--save saved.json --output-check off --budget 60 --min-rounds 9");
+  EXPECT_EQ(run.exit_status, 3) << run.standard_error;
+  EXPECT_THAT(run.standard_error, testing::ContainsRegex("reports a 'x' that is no positive number"));
+  const json saved = json::parse(test::ReadFile(folder.path("saved.json")));
+  EXPECT_EQ(saved.at("measurements").at(0).at("rounds").size(), 2u);
+  EXPECT_EQ(json::parse(run.standard_output), saved);
+}
+
+TEST(BenchToolTest, ANumberThatIsZeroInARunToWarmUpMayDecide) {
+  const test::TemporaryFolder folder;
+  // Three runs of run.sh warm up.
+  const ProcessResult run =
+      RunShell("cd " + folder.path() +
+               " && echo 'echo x >> runs; echo \"{\\\"x\\\": $(($(wc -l < runs) > 3))}\"' > run.sh && "
+               "bench --before 'sh run.sh' --after 'sh run.sh' --metric x --by x --no-shell --warmup 1 "
+               "--output-check off" +
+               std::string(kQuick));
+  EXPECT_EQ(run.exit_status, 0) << run.standard_error;
+}
+
+TEST(BenchToolTest, StagesThatWereMeasuredBeforeADecidingNumberOfZeroAreTold) {
+  const test::TemporaryFolder folder;
+  test::WriteFile(folder.path("plan.yaml"),
+                  "metrics: [x]\nstages:\n"
+                  "  - {name: whole, before: 'echo {\"x\":5}', after: 'echo {\"x\":4}'}\n"
+                  "  - {name: zero, before: 'echo {\"x\":0}', after: 'echo {\"x\":4}'}\n");
+  const ProcessResult run =
+      RunShell("cd " + folder.path() + " && bench --stages plan.yaml --no-shell --by x " +
+               "--output-check off --json" + std::string(kQuick));
+  EXPECT_EQ(run.exit_status, 3) << run.standard_error;
+  const json results = json::parse(run.standard_output).at("results");
+  ASSERT_EQ(results.size(), 1u);
+  EXPECT_EQ(results.at(0).at("name"), "whole");
+}
+
+TEST(BenchToolTest, LeversDoNotFailByOutputsThatChangeFromRunToRun) {
+  const test::TemporaryFolder folder;
+  test::WriteFile(folder.path("plan.yaml"),
+                  "base: \"date +%N; true {levers}\"\n"
+                  "levers:\n  - {name: a, add: --a}\n  - {name: b, add: --b}\n");
+  const ProcessResult run =
+      RunShell("bench --stages " + folder.path("plan.yaml") +
+               " --ablate cumulative --output-check fail --max-regression 9999 --json" + std::string(kQuick));
+  EXPECT_EQ(run.exit_status, 0) << run.standard_error;
+  for (const json& row : json::parse(run.standard_output).at("results")) {
+    EXPECT_THAT(row.at("warnings").dump(), testing::HasSubstr("the output of 'base' changes")) << row;
+  }
+}
+
 TEST(BenchToolTest, StagesThatWereMeasuredBeforeASignalAreTold) {
   const test::TemporaryFolder folder;
   test::WriteFile(folder.path("plan.yaml"),
