@@ -49,6 +49,7 @@ struct ChatEncoder::Writer {
   EncodedChat* chat;
   bool at_start = true;                  // whether the next text begins a text
   const SpecialToken* behind = nullptr;  // that the text before ended with; null: no matter
+  size_t content_end = 0;                // ids up to the last {content}
 
   void Append(const std::vector<uint32_t>& ids, bool loss) {
     chat->ids.insert(chat->ids.end(), ids.begin(), ids.end());
@@ -239,7 +240,8 @@ void ChatEncoder::Write(TemplatePart part, const Said& said, bool loss, Writer* 
         if (of_turn && template_.trim[static_cast<size_t>(said.role)]) text = Trimmed(text);
         const size_t before = writer->chat->ids.size();
         WriteContent(text, item.kind == TemplateItem::Kind::kSpacedContent, writer);
-        writer->AddToRun(writer->chat->ids.size() - before, text.size(), item_loss);
+        writer->content_end = writer->chat->ids.size();
+        writer->AddToRun(writer->content_end - before, text.size(), item_loss);
         if (part != TemplatePart::kInput && !said.input.empty())
           Write(TemplatePart::kInput, said, false, writer);
         break;
@@ -313,12 +315,10 @@ void ChatEncoder::EncodeText(std::string_view instruction, std::string_view text
   Writer writer{chat};
   Write(TemplatePart::kBegin, {}, false, &writer);
   const Said cleaned = {.content = CleanInstruction(instruction)};
-  if (cleaned.content.empty()) {
-    Write(TemplatePart::kNoInstruction, {}, false, &writer);
-  } else {
-    Write(TemplatePart::kInstruction, cleaned, false, &writer);
-  }
+  const bool is_plain = cleaned.content.empty();
+  Write(is_plain ? TemplatePart::kNoInstruction : TemplatePart::kInstruction, cleaned, false, &writer);
   Write(TemplatePart::kText, {.content = text}, true, &writer);
+  chat->tokens_after_text = chat->ids.size() - writer.content_end;
   AddBos(chat);
 }
 

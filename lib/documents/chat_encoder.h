@@ -30,8 +30,9 @@ namespace trainwright {
 
 struct EncodedChat {
   std::vector<uint32_t> ids;
-  std::vector<LossRun> runs;     ///< neighbours differ in `loss`
-  uint64_t tokenizer_calls = 0;  ///< for what the turns say
+  std::vector<LossRun> runs;       ///< neighbours differ in `loss`
+  uint64_t tokenizer_calls = 0;    ///< for what the turns say
+  uint64_t tokens_after_text = 0;  ///< of EncodeText: what the template writes after the text
 };
 
 struct ChatEncoderOptions {

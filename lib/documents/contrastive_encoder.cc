@@ -1,7 +1,9 @@
 #include "lib/documents/contrastive_encoder.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <string>
+#include <string_view>
 
 #include "lib/tok/utf8.h"
 
@@ -22,19 +24,22 @@ std::string_view FirstCharacters(std::string_view text, uint64_t characters) {
   return text.substr(0, end);
 }
 
-/// Keeps the first `most` tokens of an encoded text, of which the pooled run is the last.
-void CutTo(uint64_t most, EncodedChat* chat) {
+/// Keeps `most` tokens of an encoded text, of which the pooled run is the last: the first ones, and the last
+/// `after`.
+void CutTo(uint64_t most, uint64_t after, EncodedChat* chat) {
   LossRun& pooled = chat->runs.back();
   const uint64_t kept = pooled.tokens - (chat->ids.size() - most);
   pooled.source_bytes =
       static_cast<uint64_t>(static_cast<unsigned __int128>(pooled.source_bytes) * kept / pooled.tokens);
   pooled.tokens = kept;
-  chat->ids.resize(most);
+  const auto end = chat->ids.end() - static_cast<ptrdiff_t>(after);
+  chat->ids.erase(chat->ids.begin() + static_cast<ptrdiff_t>(most - after), end);
 }
 
 }  // namespace
 
 ContrastiveEncoder::Fit ContrastiveEncoder::Check(const ContrastiveExample& example) const {
+  if (cut_ == TextCut::kAsTokenizers) return Fit::kFits;
   for (const InstructedText& text : example.texts) {
     const uint64_t limit = limits_.of(text.role);
     if (limit > 0 && CountCharacters(text.instruction) > kCharactersPerToken * limit) {
@@ -51,8 +56,9 @@ std::optional<DocumentProblem> ContrastiveEncoder::Encode(const ContrastiveExamp
   record->tokenizer_calls = record->texts_cut = 0;
   *fit = Check(example);
   if (*fit != Fit::kFits) return std::nullopt;
+  const bool as_trained = cut_ == TextCut::kAsTrained;
   // A text without a limit is looked at whole.
-  const bool limited = limits_.query_tokens > 0 && limits_.passage_tokens > 0;
+  const bool limited = as_trained && limits_.query_tokens > 0 && limits_.passage_tokens > 0;
   const uint64_t most_characters =
       limited ? kCharactersPerToken * std::max(limits_.query_tokens, limits_.passage_tokens) : UINT64_MAX;
   EncodedChat chat;
@@ -68,13 +74,14 @@ std::optional<DocumentProblem> ContrastiveEncoder::Encode(const ContrastiveExamp
                              {}};
     }
     const uint64_t limit = limits_.of(text.role);
-    const uint64_t before_text = chat.ids.size() - chat.runs.back().tokens;
-    if (limit > 0 && before_text >= limit) {
+    const uint64_t kept_after = as_trained ? 0 : chat.tokens_after_text;
+    const uint64_t around_text = chat.ids.size() - chat.runs.back().tokens + kept_after;
+    const bool too_long = limit > 0 && chat.ids.size() > limit;
+    if (too_long && around_text >= limit) {
       *fit = Fit::kInstructionHasTooManyTokens;
       return std::nullopt;
     }
-    const bool too_long = limit > 0 && chat.ids.size() > limit;
-    if (too_long) CutTo(limit, &chat);
+    if (too_long) CutTo(limit, kept_after, &chat);
     record->texts_cut += too_long || looked_at.size() < text.text.size() ? 1 : 0;
     for (LossRun& run : chat.runs) run.role = text.role;
     chat.runs.front().begins_text = true;

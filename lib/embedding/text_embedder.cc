@@ -115,7 +115,7 @@ TextEmbedder::TextEmbedder(const ModelFamilies& families, const EmbeddingSetting
   limits_ = {LimitOf(settings.max_length, spec_.query_max_len, config),
              LimitOf(settings.max_length, spec_.passage_max_len, config)};
   template_.emplace(ParseChatTemplate(spec_.template_text, kTemplateName), checkpoint_.tokenizer.get());
-  texts_.emplace(&*template_, limits_);
+  texts_.emplace(&*template_, limits_, TextCut::kAsTokenizers);
   encoder_ = std::make_unique<TextEncoder>(checkpoint_.model.get(), spec_,
                                            EncoderOptions{.tokens_per_pass = settings.batch_tokens,
                                                           .batch_invariant = settings.batch_invariant,

@@ -10,7 +10,8 @@ Also counted: texts that its tokenizer cuts otherwise than pretokenize, where pr
 here. Exit status 1 when vectors differ by more than 1e-5 in any element though the tokens are the same. --tokenizer is that
 of pretokenize (default: bytes). --golden writes what a test without the library compares embed with, and compares nothing:
 records, texts, and for each of a few folders the options of train that make it of FOLDER/make_model.py's model, and the vectors
-that sentence-transformers gives. FOLDER is tests/embedding/fixtures/golden. PYTHON needs scripts/compare/grit.requirements.txt.
+that sentence-transformers gives. FOLDER is tests/embedding/fixtures/golden; vectors of texts that are too long go into cut, beside
+it. PYTHON needs scripts/compare/grit.requirements.txt.
 """
 import argparse
 import itertools
@@ -120,6 +121,20 @@ class Comparison:
         return row
 
 
+def write_vectors(path, vectors):
+    path.write_text("".join(json.dumps([float(f"{value:.9g}") for value in vector]) + "\n" for vector in vectors))
+
+
+def write_cut_golden(folder, scratch):
+    """Vectors of texts that are too long, where the tokenizer puts special tokens around each."""
+    texts = [json.loads(line)["text"] for line in open(folder / "texts.jsonl")]
+    for pooling in ("mean", "lasttoken"):
+        made = scratch / f"cut-{pooling}"
+        run(sys.executable, folder / "make_folder.py", made, pooling)
+        model = sentence_transformers.SentenceTransformer(str(made), device="cpu")
+        write_vectors(folder / f"{pooling}.vectors", model.encode(texts))
+
+
 def write_golden(tools, folder, scratch):
     records = list(grit_data.contrastive_records(4, 1, most_words=8))
     grit_data.write_records(folder / "records.jsonl", records)
@@ -138,8 +153,7 @@ def write_golden(tools, folder, scratch):
         model = sentence_transformers.SentenceTransformer(str(scratch / name / "latest"), trust_remote_code=True, device="cpu")
         vectors = [*model.encode(GOLDEN_TEXTS, prompt_name="document"),
                    *model.encode(GOLDEN_TEXTS, prompt=instructed_prompt(model))]
-        (folder / f"{name}.vectors").write_text("".join(
-            json.dumps([float(f"{value:.9g}") for value in vector]) + "\n" for vector in vectors))
+        write_vectors(folder / f"{name}.vectors", vectors)
     (folder / "made_with.json").write_text(json.dumps({
         "sentence_transformers": sentence_transformers.__version__, "transformers": transformers.__version__,
         "torch": torch.__version__}) + "\n")
@@ -169,6 +183,7 @@ def main():
     with tempfile.TemporaryDirectory() as scratch:
         if args.golden:
             write_golden(args.tools.resolve(), args.golden, pathlib.Path(scratch))
+            write_cut_golden(args.golden.parent / "cut", pathlib.Path(scratch))
             return 0
         comparison = Comparison(args.tools.resolve(), args.tokenizer, pathlib.Path(scratch))
         for name, family, options in cases():

@@ -118,6 +118,57 @@ TEST_F(ContrastiveEncoderTest, ACutTextIsTheBeginningOfTheWholeOne) {
   }
 }
 
+/// The template of a tokenizer that puts BOS and EOS around texts.
+constexpr char kMarkedTexts[] =
+    "user {content}\nassistant [ {content} ]\nbegin {bos}\ninstruction {content} \"\\n\"\n"
+    "text [ {content} {eos} ]\n";
+
+TEST_F(ContrastiveEncoderTest, ATextCutAsTokenizersCutKeepsWhatTheTemplateWritesAfterIt) {
+  const ChatEncoder marked(ParseChatTemplate(kMarkedTexts, "marked"), &tokenizer_);
+  const ContrastiveEncoder encoder(&marked, {.query_tokens = 8, .passage_tokens = 8}, TextCut::kAsTokenizers);
+  const uint32_t bos = tokenizer_.identity().bos_id, eos = tokenizer_.identity().eos_id;
+  const auto encoded = [&](const std::string& instruction, const std::string& text) {
+    return RecordOf(encoder,
+                    ExampleOf({{.instruction = instruction, .text = text, .role = TextRole::kPositive}}));
+  };
+  // As the library: 8 tokens less BOS and EOS are left to the text.
+  EXPECT_EQ(encoded("", "abcdef").ids, (std::vector<uint32_t>{bos, 'a', 'b', 'c', 'd', 'e', 'f', eos}));
+  EXPECT_EQ(encoded("", "abcdef").texts_cut, 0u);
+  const EncodedRecord cut = encoded("", "abcdefg");
+  EXPECT_EQ(cut.ids, (std::vector<uint32_t>{bos, 'a', 'b', 'c', 'd', 'e', 'f', eos}));
+  EXPECT_EQ(cut.texts_cut, 1u);
+  EXPECT_EQ(cut.runs.back().tokens, 7u) << "EOS is pooled with the text";
+  EXPECT_EQ(encoded("ii", "abcdefg").ids, (std::vector<uint32_t>{bos, 'i', 'i', '\n', 'a', 'b', 'c', eos}));
+}
+
+TEST_F(ContrastiveEncoderTest, ATextOfTheGritRecipeLosesWhatLiesBeyondItsLimitWithItsMarks) {
+  const ChatEncoder marked(ParseChatTemplate(kMarkedTexts, "marked"), &tokenizer_);
+  const ContrastiveEncoder encoder(&marked, {.query_tokens = 4, .passage_tokens = 4});
+  const EncodedRecord cut = RecordOf(encoder, ExampleOf({{.text = "abcdefg", .role = TextRole::kPositive}}));
+  EXPECT_EQ(cut.ids, (std::vector<uint32_t>{tokenizer_.identity().bos_id, 'a', 'b', 'c'}));
+}
+
+TEST_F(ContrastiveEncoderTest, ATextCutAsTokenizersCutIsLookedAtWholeWhateverItsCharacters) {
+  const ContrastiveEncoder encoder(&texts_, {.query_tokens = 30, .passage_tokens = 40},
+                                   TextCut::kAsTokenizers);
+  const ContrastiveExample example = ExampleOf({{.text = std::string(1000, 'x'), .role = TextRole::kQuery}});
+  EXPECT_EQ(RecordOf(encoder, example).texts_cut, 1u);
+  EXPECT_TRUE(WasGiven(example.texts[0].text, 1000));
+}
+
+TEST_F(ContrastiveEncoderTest, MarksAroundATextThatLeaveItNoTokenAreToldOnlyWhereItIsCut) {
+  const ChatEncoder marked(ParseChatTemplate(kMarkedTexts, "marked"), &tokenizer_);
+  const ContrastiveEncoder encoder(&marked, {.query_tokens = 2, .passage_tokens = 2}, TextCut::kAsTokenizers);
+  const auto fit_of = [&](const std::string& text) {
+    EncodedRecord record;
+    ContrastiveEncoder::Fit fit = ContrastiveEncoder::Fit::kFits;
+    EXPECT_FALSE(encoder.Encode(ExampleOf({{.text = text, .role = TextRole::kQuery}}), &record, &fit));
+    return fit;
+  };
+  EXPECT_EQ(fit_of(""), ContrastiveEncoder::Fit::kFits);
+  EXPECT_EQ(fit_of("a"), ContrastiveEncoder::Fit::kInstructionHasTooManyTokens);
+}
+
 TEST_F(ContrastiveEncoderTest, LiteralsAreTokenisedOnceHoweverManyTextsAreEmbedded) {
   const size_t for_literals = tokenizer_.given.size();
   const ContrastiveEncoder encoder = With({.query_tokens = 30, .passage_tokens = 40});
