@@ -16,7 +16,7 @@ const ToolInfo& EvaluateInfo() {
       .see_also = {"train(1)", "generate(1)", "embed(1)", "pretokenize(1)", "pack(1)",
                    "trainwright-vectors(5)", "trainwright-glossary(7)"},
       .variables = {{"top-k", "evaluate-top-k"}},
-      .outputs = {{"run-out", {}}, {"cosines-out", {}}},
+      .outputs = {{"run-out", {}}, {"cosines-out", {}}, {"logits", {}}},
   };
   return info;
 }

@@ -51,6 +51,7 @@ class EmbedRun {
         format_(VectorFormatOf(settings.format, settings.output)),
         input_(settings.input, settings.input_format, {settings.instruction, ParseRole(settings.role)}),
         embedder_(families, settings.embedding, process, world) {
+    RefuseToReplaceModel(settings.output, embedder_.checkpoint());
     has_text_ = input_.Next(&text_);
     if (!has_text_) throw Error(ErrorCode::kBadInput, settings.input, "holds no text");
     if (!settings.context_cache.empty()) CheckContexts();

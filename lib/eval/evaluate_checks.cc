@@ -35,6 +35,11 @@ Given GivenInputs(const EvaluateSettings& settings) {
           {"--cosines-out", !settings.cosines_out.empty()}};
 }
 
+void KeepFromStandardOutput(const std::string& flag, const std::string& path) {
+  if (!IsStandardOutput(path)) return;
+  throw Error(ErrorCode::kUsage, flag, "is a file: the result goes to standard output");
+}
+
 /// \param required flags that the metric needs
 /// \param allowed others that mean something to it
 void CheckInputs(const EvaluateSettings& settings, const std::set<std::string>& required,
@@ -68,9 +73,7 @@ void CheckRetrieval(const EvaluateSettings& settings) {
   }
   if (!retrieval.baseline.empty()) required.insert({"--corpus", "--queries"});
   CheckInputs(settings, required, allowed);
-  if (IsStandardOutput(retrieval.run_out)) {
-    throw Error(ErrorCode::kUsage, "--run-out", "is a file: the result goes to standard output");
-  }
+  KeepFromStandardOutput("--run-out", retrieval.run_out);
   const std::vector<int64_t> cuts = ParseCuts(settings.metric_at);
   if (cuts.back() > retrieval.top_k && retrieval.run.empty()) {
     throw Error(ErrorCode::kUsage, "--top-k",
@@ -90,9 +93,7 @@ void CheckPairs(const EvaluateSettings& settings) {
     required.insert("--checkpoint");
   }
   CheckInputs(settings, required, {"--cosines-out"});
-  if (IsStandardOutput(settings.cosines_out)) {
-    throw Error(ErrorCode::kUsage, "--cosines-out", "is a file: the result goes to standard output");
-  }
+  KeepFromStandardOutput("--cosines-out", settings.cosines_out);
 }
 
 }  // namespace
@@ -105,6 +106,7 @@ void CheckEvaluateSettings(const EvaluateSettings& settings) {
     CheckPairs(settings);
   } else {
     CheckInputs(settings, {"--checkpoint", "--data"}, {});
+    KeepFromStandardOutput("--logits", settings.logits);
   }
 }
 

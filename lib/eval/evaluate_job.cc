@@ -4,7 +4,9 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <memory>
 #include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -22,7 +24,7 @@
 #include "lib/formats/safetensors.h"
 #include "lib/formats/shard_set.h"
 #include "lib/formats/zstd_frame.h"
-#include "lib/io/temporary_file.h"
+#include "lib/io/byte_sink.h"
 #include "lib/model/open_model.h"
 #include "lib/nn/precision_option.h"
 #include "lib/objective/perplexity.h"
@@ -65,22 +67,20 @@ void CheckTokenizer(const Checkpoint& checkpoint, const TokenizerIdentity& data,
 }
 
 /// Writes tokens, spans and logits of one micro-batch, for comparison with other implementations.
-void DumpLogits(const std::string& path, LanguageModel* model, const ModelInput& input) {
+void DumpLogits(ByteSink* sink, LanguageModel* model, const ModelInput& input) {
   const at::Tensor logits = model->Logits(input).cpu().contiguous();
   const auto bytes_of = [](const void* data, size_t size) {
     return ByteSpan{static_cast<const uint8_t*>(data), size};
   };
   const int64_t tokens = logits.size(0);
   const auto spans = static_cast<int64_t>(input.span_starts.size());
-  RemoveStaleTemporariesOf(path);
-  AtomicFileSink sink(path);
   WriteSafetensors(
-      &sink,
+      sink,
       {{"tokens", "I64", {tokens}, bytes_of(input.tokens_n.const_data_ptr(), tokens * sizeof(int64_t))},
        {"logits", "F32", {tokens, logits.size(1)}, bytes_of(logits.const_data_ptr(), logits.nbytes())},
        {"span_starts", "I32", {spans}, bytes_of(input.span_starts.data(), spans * sizeof(int32_t))}},
       {});
-  sink.Commit();
+  sink->Commit();
 }
 
 std::optional<DocumentSplit> SplitOf(const EvaluateJobOptions& options, const ShardSet* set) {
@@ -257,15 +257,27 @@ Measurement MeasureObjective(const ObjectiveRegistry& objectives, ObjectiveOptio
   return {values, HexEncode(set.content_sha256())};
 }
 
+/// Where the writer, whose the first batch is, dumps its logits; null: nowhere.
+std::unique_ptr<ByteSink> OpenLogits(const EvaluateJobOptions& options) {
+  std::unique_ptr<ByteSink> sink;
+  if (options.logits_path.empty()) return sink;
+  AsWriter(options.world, [&] {
+    sink = OpenSink(options.logits_path, /*binary=*/true, /*allow_terminal=*/false);
+    return 0;
+  });
+  return sink;
+}
+
 /// \param is_shards whether the data is shards; else it is text
 /// \param set of the shards; null where they come through a pipe
 Measurement MeasurePerplexity(const Checkpoint& checkpoint, const EvaluateJobOptions& options, bool is_shards,
                               const ShardSet* set, int64_t sequence_tokens, ProgressMode progress) {
   PerplexityMeter meter(checkpoint.model.get(), sequence_tokens, options.batch_sequences * sequence_tokens,
                         options.world);
-  bool dumped = options.logits_path.empty() || !options.world->is_writer();  // whose the first one is
+  const std::unique_ptr<ByteSink> logits = OpenLogits(options);
+  bool dumped = logits == nullptr;
   meter.set_batch_listener([&](const ModelInput& input) {
-    if (!dumped) DumpLogits(options.logits_path, checkpoint.model.get(), input);
+    if (!dumped) DumpLogits(logits.get(), checkpoint.model.get(), input);
     dumped = true;
   });
   std::string data_sha256;
@@ -323,6 +335,7 @@ Subject OpenSubject(const ModelFamilies& families, const ObjectiveRegistry& obje
                      subject.set && HoldsTextsAlone(*subject.set));
   subject.sequence_tokens = options.sequence_tokens > 0 ? options.sequence_tokens
                                                         : subject.checkpoint.model->config().max_positions;
+  RefuseToReplaceModel(options.logits_path, subject.checkpoint);
   if (!options.eval_split.empty() && !subject.is_shards) {
     throw Error(ErrorCode::kUsage, "--eval-split", "divides shards, and " + options.data + " is text", "",
                 "evaluate on the shards that train read");
@@ -345,6 +358,7 @@ void RequireSameWork(const EvaluateJobOptions& options, const Subject& subject) 
 nlohmann::ordered_json Evaluate(const ModelFamilies& families, const ObjectiveRegistry& objectives,
                                 const EvaluateJobOptions& options, ProgressMode progress) {
   RefuseSharedPipe(options.world->size(), "--data", options.data);
+  RefuseToReplaceInputs(options.logits_path, {options.data});
   Subject subject;
   DoAlike(options.world, [&] { subject = OpenSubject(families, objectives, options); });
   RequireSameWork(options, subject);

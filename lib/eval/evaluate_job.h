@@ -36,8 +36,8 @@ struct EvaluateJobOptions {
   std::string quant = "none";  ///< as ParseWeightFormat takes it
   ProcessSetup process;
   std::string attn_backend = "auto";  ///< as ParseAttentionBackend takes it
-  std::string logits_path;            ///< dump the first micro-batch's logits here; empty: no
-  World* world = Solo();              ///< whose ranks divide the work and have the same options
+  std::string logits_path;  ///< file or device that gets the first micro-batch's logits; empty: none
+  World* world = Solo();    ///< whose ranks divide the work and have the same options
 };
 
 /// Text, conversations: how well each next token is predicted. Shards of other records, not on a pipe: what
@@ -48,7 +48,8 @@ struct EvaluateJobOptions {
 ///     measures in place of these), tokens, docs, and what they were measured with and on: model, adapter and
 ///     data with their hashes
 /// \throws Error: kBadInput (data, checkpoint, other tokenizer), kUsage (also where a rank has another model
-///     or other data), kIo (also where another rank failed), kDevice, kNonFinite
+///     or other data, and where logits would replace what is read), kIo (also where another rank failed),
+///     kDevice, kNonFinite
 nlohmann::ordered_json RunEvaluate(const ModelFamilies& families, const ObjectiveRegistry& objectives,
                                    const EvaluateJobOptions& options, ProgressMode progress);
 

@@ -1,8 +1,11 @@
 #include "lib/eval/identity.h"
 
 #include <charconv>
+#include <string>
+#include <vector>
 
 #include "lib/base/error.h"
+#include "lib/io/byte_sink.h"
 
 namespace trainwright {
 namespace {
@@ -22,6 +25,14 @@ std::string DescribeIdentity(const Checkpoint& checkpoint, const nlohmann::order
   if (checkpoint.adapter_identity.is_object())
     text += ", " + Describe("adapter", checkpoint.adapter_identity);
   return text + ", " + Describe("data", data);
+}
+
+void RefuseToReplaceModel(const std::string& output, const Checkpoint& checkpoint) {
+  std::vector<std::string> folders = {checkpoint.named, checkpoint.folder};
+  if (checkpoint.adapter_identity.is_object()) {
+    folders.push_back(checkpoint.adapter_identity.at("path").get<std::string>());
+  }
+  RefuseToReplaceInputs(output, folders);
 }
 
 Sha256Digest WeightsDigestOf(const Checkpoint& checkpoint) {

@@ -13,6 +13,10 @@ namespace trainwright {
 /// \param data {"path", "sha256"}; a path that is null is left out
 std::string DescribeIdentity(const Checkpoint& checkpoint, const nlohmann::ordered_json& data);
 
+/// \throws Error{kUsage} where an output would replace a file of the folders that the model came from, or lie
+///     among them
+void RefuseToReplaceModel(const std::string& output, const Checkpoint& checkpoint);
+
 /// One hash of what computes: that of the model's weights, or with an adapter that of both hashes' digits.
 Sha256Digest WeightsDigestOf(const Checkpoint& checkpoint);
 

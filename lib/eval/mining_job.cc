@@ -81,6 +81,7 @@ class MiningRun {
   MiningRun(const ModelFamilies& families, const EmbedSettings& settings, const ProcessSetup& process,
             World* world)
       : settings_(settings), world_(world), embedder_(families, settings.embedding, process, world) {
+    RefuseToReplaceModel(settings.output, embedder_.checkpoint());
     if (!settings.mining.corpus.empty()) ReadCorpus();
     ReadRecords();
     if (settings.mining.corpus.empty()) candidates_ = pool_.texts().size();

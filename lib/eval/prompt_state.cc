@@ -7,6 +7,7 @@
 #include "lib/base/checksum.h"
 #include "lib/base/error.h"
 #include "lib/eval/context_keeper.h"
+#include "lib/eval/identity.h"
 #include "lib/eval/state_file.h"
 #include "lib/io/byte_source.h"
 #include "lib/io/output_link.h"
@@ -79,6 +80,7 @@ PromptState::PromptState(const GenerateSettings& settings, const Checkpoint& che
     : settings_(settings), identity_(ContextIdentityOf(checkpoint, precision)) {
   const std::string flag = FlagOf(settings);
   if (flag.empty()) return;
+  RefuseToReplaceModel(settings.state_out, checkpoint);
   RequireState(checkpoint.model->body(), flag);
   if (!settings.state_in.empty()) {
     const std::vector<uint8_t> file = ReadWholeFile(settings.state_in, kMostStateBytes);

@@ -83,6 +83,7 @@ class RetrievalMeasurement {
     }
     if (!settings.embedding.checkpoint.empty()) {
       embedder_ = std::make_unique<TextEmbedder>(families, settings.embedding, process, world);
+      RefuseToReplaceModel(settings.run_out, embedder_->checkpoint());
     }
   }
 

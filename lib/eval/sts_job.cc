@@ -162,7 +162,10 @@ void WriteCosines(const ScoredPairs& pairs, const std::string& path) {
 nlohmann::ordered_json EmbedAndCorrelate(const ModelFamilies& families, const StsSettings& settings,
                                          const ProcessSetup& process, World* world) {
   std::optional<TextEmbedder> embedder;
-  DoAlike(world, [&] { embedder.emplace(families, settings.embedding, process, world); });
+  DoAlike(world, [&] {
+    embedder.emplace(families, settings.embedding, process, world);
+    RefuseToReplaceModel(settings.cosines_out, embedder->checkpoint());
+  });
   const Checkpoint& checkpoint = embedder->checkpoint();
   RequireEqual(world, FactsOf(checkpoint, embedder->precision()));
   const ScoredPairs pairs = EmbedPairs(settings, &*embedder);

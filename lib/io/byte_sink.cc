@@ -210,11 +210,12 @@ void RefuseToReplaceInputs(const std::string& output, const std::vector<std::str
   if (output.empty() || IsStandardOutput(output)) return;
   std::error_code ignored;
   if (std::filesystem::is_other(std::filesystem::status(output, ignored))) return;
+  const std::string folder = FolderOf(FollowOutputLink(output));
   for (const std::string& input : inputs) {
     if (input == "-") continue;
     const bool same = std::filesystem::equivalent(input, output, ignored);
     const bool inside = !same && !IsFolderPath(output) && std::filesystem::is_directory(input, ignored) &&
-                        std::filesystem::equivalent(input, FolderOf(output), ignored);
+                        std::filesystem::equivalent(input, folder, ignored);
     if (!same && !inside) continue;
     throw Error(
         ErrorCode::kUsage, output,

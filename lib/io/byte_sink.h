@@ -119,8 +119,8 @@ std::unique_ptr<ByteSink> OpenSink(const std::string& path, bool binary, bool al
 /// \throws Error{kIo}
 std::optional<uint32_t> PermissionsOf(const std::string& path);
 
-/// \throws Error{kUsage} when an output is one of the inputs, or a file in a folder that is one. Devices and
-///     "-" are neither
+/// \throws Error{kUsage} when an output is one of the inputs, or a file in a folder that is one; as
+///     FollowOutputLink. Devices and "-" are neither
 void RefuseToReplaceInputs(const std::string& output, const std::vector<std::string>& inputs);
 
 /// The Error{kUsage} for an output that is not to be replaced.

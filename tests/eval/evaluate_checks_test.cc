@@ -101,6 +101,14 @@ TEST(EvaluateChecksTest, ARunIsNotWrittenWhereTheResultGoes) {
   EXPECT_THAT(ProblemOf(settings), StartsWith("--run-out: "));
 }
 
+TEST(EvaluateChecksTest, LogitsAreNotWrittenWhereTheResultGoes) {
+  EvaluateSettings settings = SettingsOf("perplexity");
+  settings.checkpoint = "model";
+  settings.data = "text.txt";
+  settings.logits = "-";
+  EXPECT_THAT(ProblemOf(settings), StartsWith("--logits: "));
+}
+
 TEST(EvaluateChecksTest, ASearchRanksAsManyDocumentsAsItIsMeasuredAt) {
   EvaluateSettings settings = VectorsToSearch();
   settings.metric_at = "1,50";
