@@ -316,6 +316,18 @@ bool HoldsTextsAlone(const ShardSet& set) {
                      [](const ShardSetPart& part) { return part.records == RecordKind::kContrastive; });
 }
 
+/// What a model and its adapter were read from. Other files may be written beside them: a dump of logits is
+/// about the model.
+std::vector<std::string> FilesOfModel(const Checkpoint& checkpoint) {
+  std::vector<std::string> files;
+  for (const auto* identity : {&checkpoint.model_identity, &checkpoint.adapter_identity}) {
+    if (!identity->is_object() || !identity->at("path").is_string()) continue;
+    const auto folder = identity->at("path").get<std::string>();
+    for (const auto& file : identity->at("files").items()) files.push_back(folder + "/" + file.key());
+  }
+  return files;
+}
+
 Subject OpenSubject(const ModelFamilies& families, const ObjectiveRegistry& objectives,
                     const EvaluateJobOptions& options) {
   const c10::Device device = options.process.device;
@@ -335,7 +347,7 @@ Subject OpenSubject(const ModelFamilies& families, const ObjectiveRegistry& obje
                      subject.set && HoldsTextsAlone(*subject.set));
   subject.sequence_tokens = options.sequence_tokens > 0 ? options.sequence_tokens
                                                         : subject.checkpoint.model->config().max_positions;
-  RefuseToReplaceModel(options.logits_path, subject.checkpoint);
+  RefuseToReplaceInputs(options.logits_path, FilesOfModel(subject.checkpoint));
   if (!options.eval_split.empty() && !subject.is_shards) {
     throw Error(ErrorCode::kUsage, "--eval-split", "divides shards, and " + options.data + " is text", "",
                 "evaluate on the shards that train read");
