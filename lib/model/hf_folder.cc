@@ -7,6 +7,7 @@
 #include "lib/io/byte_source.h"
 #include "lib/model/embedding_projection.h"
 #include "lib/spec/config_json.h"
+#include "lib/spec/shared_fields.h"
 #include "lib/tok/tokenizer_folder.h"
 
 namespace trainwright {
@@ -23,7 +24,7 @@ std::string GenerationConfig(const ModelConfig& config) {
   out["_from_model_config"] = true;
   if (config.bos_id >= 0) out["bos_token_id"] = config.bos_id;
   out["do_sample"] = false;
-  if (config.eos_id >= 0) out["eos_token_id"] = config.eos_id;
+  if (const auto ends = EndsOrNull(config); !ends.is_null()) out["eos_token_id"] = ends;
   out["max_length"] = config.max_positions;
   if (config.pad_id >= 0) out["pad_token_id"] = config.pad_id;
   return out.dump(2) + "\n";

@@ -161,6 +161,16 @@ int64_t ConfigFields::Id(const std::string& name) const {
   return Integer(name, -1);
 }
 
+std::vector<int64_t> ConfigFields::Ids(const std::string& name) const {
+  const json& value = Field(name);
+  std::vector<int64_t> ids;
+  for (const json& id : value.is_array() && !value.empty() ? value : json::array({Integer(name, -1)})) {
+    if (!id.is_number_integer()) Refuse(name, "is neither an id nor a list of ids");
+    if (id.get<int64_t>() >= 0) ids.push_back(id.get<int64_t>());
+  }
+  return ids;
+}
+
 void ConfigFields::RefuseUnread() const {
   for (const auto& [name, value] : object_.items()) {
     const bool harmless =

@@ -7,6 +7,7 @@
 #include <set>
 #include <string>
 #include <utility>
+#include <vector>
 
 namespace trainwright {
 
@@ -43,6 +44,8 @@ class ConfigFields {
   void RequireFlag(const std::string& name, bool usual) const;
   /// A token id, the first one where transformers stores a list, or -1.
   int64_t Id(const std::string& name) const;
+  /// The token ids of a list, or of one id; none that is negative.
+  std::vector<int64_t> Ids(const std::string& name) const;
 
   /// Refuses a field that was not read, has a value (not null, false, zero or empty), and is not one of those
   /// that every config may have without changing what its model computes.

@@ -44,6 +44,7 @@ struct ModelConfig {
   bool parallel_residual = false;  ///< NeoX: attention and MLP read the same input
   bool tie_embeddings = false;
   int64_t bos_id = -1, eos_id = -1, pad_id = -1;  ///< -1: none
+  std::vector<int64_t> more_eos_ids;              ///< where several end a text: those after eos_id
   FamilyFields own;                               ///< what the family alone has
 
   bool operator==(const ModelConfig&) const = default;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <iterator>
 #include <nlohmann/json.hpp>
+#include <vector>
 
 namespace trainwright {
 namespace {
@@ -23,11 +24,18 @@ ordered_json IdOrNull(int64_t id) {
 
 }  // namespace
 
+ordered_json EndsOrNull(const ModelConfig& config) {
+  if (config.more_eos_ids.empty()) return IdOrNull(config.eos_id);
+  ordered_json ids = ordered_json::array({config.eos_id});
+  for (const int64_t id : config.more_eos_ids) ids.push_back(id);
+  return ids;
+}
+
 void WriteShared(const ModelConfig& config, const char* architecture, ordered_json* out) {
   (*out)["architectures"] = {architecture};
   (*out)["bos_token_id"] = IdOrNull(config.bos_id);
   (*out)["dtype"] = "float32";
-  (*out)["eos_token_id"] = IdOrNull(config.eos_id);
+  (*out)["eos_token_id"] = EndsOrNull(config);
   (*out)["initializer_range"] = 0.02;
   (*out)["pad_token_id"] = IdOrNull(config.pad_id);
   (*out)["tie_word_embeddings"] = config.tie_embeddings;
@@ -42,7 +50,9 @@ void ReadShared(const ConfigFields& fields, ModelConfig* config) {
   }
   config->vocab_size = fields.RequiredInteger("vocab_size");
   config->bos_id = fields.Id("bos_token_id");
-  config->eos_id = fields.Id("eos_token_id");
+  const std::vector<int64_t> ends = fields.Ids("eos_token_id");
+  config->eos_id = ends.empty() ? -1 : ends.front();
+  if (ends.size() > 1) config->more_eos_ids.assign(ends.begin() + 1, ends.end());
   config->pad_id = fields.Id("pad_token_id");
 }
 

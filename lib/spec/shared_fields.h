@@ -9,6 +9,8 @@
 
 namespace trainwright {
 
+/// "eos_token_id": an id, the list of those that end a text, or null.
+nlohmann::ordered_json EndsOrNull(const ModelConfig& config);
 /// What transformers writes for every family.
 /// \param architecture the class of transformers: "LlamaForCausalLM"
 void WriteShared(const ModelConfig& config, const char* architecture, nlohmann::ordered_json* out);

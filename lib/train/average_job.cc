@@ -63,7 +63,14 @@ void RequireAlike(const LanguageModel& first, const std::string& first_folder, c
     throw Error(ErrorCode::kBadInput, folder, problem, "",
                 "average checkpoints of one run, or of runs that began with one model");
   };
-  if (EncodeConfigJson(first.config()) != EncodeConfigJson(model.config()) ||
+  // Of several ends checkpoints of older versions have one.
+  const bool same_ends = first.config().more_eos_ids.empty() && model.config().more_eos_ids.empty();
+  const auto shape_of = [&](ModelConfig config) {
+    if (!same_ends) config.eos_id = -1;
+    config.more_eos_ids.clear();
+    return EncodeConfigJson(config);
+  };
+  if (shape_of(first.config()) != shape_of(model.config()) ||
       first.parameters().elements() != model.parameters().elements()) {
     refuse("is a model of another shape than the first one");
   }

@@ -1,5 +1,6 @@
 #include "lib/train/model_choice.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <vector>
 
@@ -52,6 +53,29 @@ ModelChoice StartedModel(const FamilyList& families, const std::string& path,
   return {.config = start.config, .name = "tuned", .start = start};
 }
 
+/// The special tokens are the tokenizer's where it has them, or else the model's that the run starts from. Of
+/// that one all stay that end a sample where there are several: a chat model ends turns by one and texts by
+/// another.
+void TakeSpecialIds(const TokenizerIdentity& tokenizer, ModelChoice* chosen) {
+  ModelConfig& config = chosen->config;
+  const auto take = [&](uint32_t id, int64_t* config_id) {
+    if (chosen->start && id == kNoId) return false;
+    *config_id = id == kNoId ? int64_t{-1} : static_cast<int64_t>(id);
+    return true;
+  };
+  take(tokenizer.bos_id, &config.bos_id);
+  take(tokenizer.pad_id, &config.pad_id);
+  if (!chosen->start || chosen->start->end_ids.size() < 2) {
+    if (take(tokenizer.eos_id, &config.eos_id)) config.more_eos_ids.clear();
+    return;
+  }
+  std::vector<uint32_t> ends = chosen->start->end_ids;
+  const bool known = std::find(ends.begin(), ends.end(), tokenizer.eos_id) != ends.end();
+  if (!known && tokenizer.eos_id != kNoId) ends.push_back(tokenizer.eos_id);
+  config.eos_id = ends.front();
+  config.more_eos_ids.assign(ends.begin() + 1, ends.end());
+}
+
 }  // namespace
 
 ModelChoice ChooseModel(const FamilyList& families, const TrainSettings& settings,
@@ -70,13 +94,7 @@ ModelChoice ChooseModel(const FamilyList& families, const TrainSettings& setting
     ChooseShape(families, settings.family_options, &chosen.config);
     RequireAskedShape(families, settings, chosen.config, chosen.name);
   }
-  const auto id_or_none = [](uint32_t id) { return id == kNoId ? int64_t{-1} : static_cast<int64_t>(id); };
-  const auto take = [&](uint32_t id, int64_t* config_id) {
-    if (!chosen.start || id != kNoId) *config_id = id_or_none(id);
-  };
-  take(tokenizer.bos_id, &chosen.config.bos_id);
-  take(tokenizer.eos_id, &chosen.config.eos_id);
-  take(tokenizer.pad_id, &chosen.config.pad_id);
+  TakeSpecialIds(tokenizer, &chosen);
   return chosen;
 }
 

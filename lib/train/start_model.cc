@@ -5,6 +5,7 @@
 #include "lib/base/error.h"
 #include "lib/base/shell_word.h"
 #include "lib/checkpoint/checkpoint_metadata.h"
+#include "lib/model/end_ids.h"
 #include "lib/model/hf_folder.h"
 #include "lib/model/open_model.h"
 #include "lib/model/peft_folder.h"
@@ -24,6 +25,7 @@ StartModel OpenStartModel(const FamilyList& families, const std::string& path,
   FileHashes verified;
   VerifyCheckpointFiles(start.folder, &verified);
   start.config = ReadHfConfig(families, start.folder);
+  start.end_ids = EndIdsOf(start.folder);
   const std::string hint =
       "pretokenize the data with the model's own tokenizer: pretokenize --tokenizer " + path;
   if (start.config.vocab_size < data_tokenizer.vocab_size) {

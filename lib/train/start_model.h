@@ -1,9 +1,11 @@
 /// The model that a new run starts from: `train --init`.
 #pragma once
 
+#include <cstdint>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "lib/embedding/embedding_spec.h"
 #include "lib/formats/tokenizer_identity.h"
@@ -15,6 +17,7 @@ namespace trainwright {
 struct StartModel {
   std::string folder;  ///< with config.json and weights
   ModelConfig config;
+  std::vector<uint32_t> end_ids;      ///< by which its samples end: EndIdsOf its folder
   nlohmann::ordered_json provenance;  ///< {"files": {name: sha256}} of config.json, weights and tokenizer
   bool tokenizer_known = false;  ///< the folder's tokenizer is one that this build reads, and is the data's
   std::optional<ModelWatch> watch;  ///< set; to be asked once the weights are loaded

@@ -10,9 +10,9 @@
 
 #include "lib/base/bytes.h"
 #include "lib/base/error.h"
-#include "lib/eval/end_ids.h"
 #include "lib/eval/generate_job.h"
 #include "lib/io/byte_sink.h"
+#include "lib/model/end_ids.h"
 #include "lib/tok/tokenizer.h"
 #include "tests/eval/bytes_model.h"
 #include "tests/support/support.h"

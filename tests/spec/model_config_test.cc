@@ -33,6 +33,17 @@ TEST(ModelConfigTest, ConfigJsonComesBackAsItWas) {
   }
 }
 
+TEST(ModelConfigTest, EveryEndOfAListComesBack) {
+  for (const json& ends : {json::array({50258, 50256}), json::array({2, 7, 5}), json(2)}) {
+    const ModelConfig config = DecodeConfigJson(kFamilies, With("eos_token_id", ends), "config.json");
+    EXPECT_EQ(json::parse(EncodeConfigJson(config))["eos_token_id"], ends);
+  }
+  EXPECT_EQ(test::CodeOf([] {
+              DecodeConfigJson(kFamilies, With("eos_token_id", {2, "</s>"}), "c");
+            }),
+            ErrorCode::kBadInput);
+}
+
 TEST(ModelConfigTest, PresetsHaveTheSizeOfTheirName) {
   for (const auto& [name, size] : std::vector<std::pair<const char*, double>>{{"llama-1m", 1e6},
                                                                               {"llama-5m", 5e6},

@@ -1,4 +1,4 @@
-#include "lib/eval/end_ids.h"
+#include "lib/model/end_ids.h"
 
 #include <filesystem>
 #include <nlohmann/json.hpp>
