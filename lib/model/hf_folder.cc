@@ -107,6 +107,8 @@ std::string TokenizerConfig(const TokenizerIdentity& tokenizer, const ModelConfi
   out["clean_up_tokenization_spaces"] = false;
   name("eos_token", tokenizer.eos_id, "</s>");
   out["legacy"] = false;
+  // Without it transformers 4 makes token_type_ids, too, which GPT-2 embeds and others refuse.
+  out["model_input_names"] = ordered_json::array({"input_ids", "attention_mask"});
   out["model_max_length"] = config.max_positions;
   if (is_json) {
     name("pad_token", tokenizer.pad_id, "");
