@@ -1,6 +1,5 @@
 #include "lib/model/hf_folder.h"
 
-#include <map>
 #include <nlohmann/json.hpp>
 
 #include "lib/base/error.h"
@@ -8,6 +7,7 @@
 #include "lib/model/embedding_projection.h"
 #include "lib/spec/config_json.h"
 #include "lib/spec/shared_fields.h"
+#include "lib/tok/folder_added_tokens.h"
 #include "lib/tok/tokenizer_folder.h"
 
 namespace trainwright {
@@ -73,23 +73,9 @@ std::string BytesTokenizerJson(const TokenizerIdentity& tokenizer) {
   return out.dump(1) + "\n";
 }
 
-/// How a tokenizer.json file writes its added tokens, by id.
-std::map<uint32_t, std::string> AddedTokensOf(const std::string& tokenizer_json) {
-  // The vocabulary is most of the file and not wanted.
-  const auto skip_model = [](int depth, nlohmann::json::parse_event_t event, nlohmann::json& value) {
-    return !(depth == 1 && event == nlohmann::json::parse_event_t::key && value == "model");
-  };
-  const auto object = nlohmann::json::parse(tokenizer_json, skip_model);
-  std::map<uint32_t, std::string> tokens;
-  for (const auto& token : object.value("added_tokens", nlohmann::json::array())) {
-    tokens[token.at("id").get<uint32_t>()] = token.at("content").get<std::string>();
-  }
-  return tokens;
-}
-
 std::string TokenizerConfig(const TokenizerIdentity& tokenizer, const ModelConfig& config) {
   const bool is_json = tokenizer.kind == "tokenizer_json";
-  const auto added = is_json ? AddedTokensOf(tokenizer.model) : std::map<uint32_t, std::string>();
+  const AddedTokens added = is_json ? AddedTokensOfJson(tokenizer.model) : AddedTokens();
   ordered_json out;
   const auto name = [&](const char* key, uint32_t id, const char* usual) {
     if (id == kNoId) return;

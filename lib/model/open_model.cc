@@ -133,11 +133,11 @@ std::string BaseOfAdapter(const std::string& folder) {
 }
 
 std::unique_ptr<Tokenizer> LoadTokenizerOfFolder(const std::string& folder, std::string* problem) {
-  const std::string spec = TokenizerOfFolder(folder);
+  std::string spec;
   *problem = "holds no tokenizer that this build knows";
-  if (spec.empty()) return nullptr;
   try {
-    return LoadTokenizer(spec);
+    spec = TokenizerOfFolder(folder);
+    return spec.empty() ? nullptr : LoadTokenizer(spec);
   } catch (const Error& error) {
     // Of the many kinds of tokenizer.json some are not read; the model is of use without.
     if (error.code() != ErrorCode::kBadInput || spec.ends_with("tokenizer.model")) throw;

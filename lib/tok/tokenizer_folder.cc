@@ -1,14 +1,39 @@
 #include "lib/tok/tokenizer_folder.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <system_error>
 
 #include "lib/base/bytes.h"
+#include "lib/base/error.h"
 #include "lib/formats/json_text.h"
 #include "lib/io/byte_source.h"
+#include "lib/tok/folder_added_tokens.h"
 
 namespace trainwright {
+namespace {
+
+/// \param path of a folder's tokenizer.json; empty: it has none
+/// \returns the path
+/// \throws Error{kBadInput} where the file lacks one of the tokens
+std::string TokenizerJsonWith(const AddedTokens& tokens, const std::string& folder, const std::string& path) {
+  constexpr uint64_t kMaxTokenizerBytes = uint64_t{1} << 30;
+  if (!path.empty()) {
+    const AddedTokens added = AddedTokensOfJson(AsText(ReadWholeFile(path, kMaxTokenizerBytes)));
+    if (std::includes(added.begin(), added.end(), tokens.begin(), tokens.end())) return path;
+  }
+  const std::string quoted = "'" + folder + "'";
+  throw Error(ErrorCode::kBadInput, folder,
+              "its tokenizer.model lacks tokens that the folder adds: " + DescribeAddedTokens(tokens) +
+                  (path.empty() ? ", and there is no tokenizer.json" : ", and so does its tokenizer.json"),
+              "",
+              "let transformers write it a tokenizer.json: AutoTokenizer.from_pretrained(" + quoted +
+                  ").save_pretrained(" + quoted +
+                  "); texts that have none of them the file tokenizer.model encodes");
+}
+
+}  // namespace
 
 std::string TokenizerOfFolder(const std::string& folder) {
   namespace fs = std::filesystem;
@@ -18,7 +43,10 @@ std::string TokenizerOfFolder(const std::string& folder) {
     const fs::path file = fs::path(folder) / name;
     return fs::exists(file, ignored) ? file.string() : "";
   };
-  if (const std::string model = path("tokenizer.model"); !model.empty()) return model;
+  if (const std::string model = path("tokenizer.model"); !model.empty()) {
+    const AddedTokens lacking = TokensLackingInModel(folder);
+    return lacking.empty() ? model : TokenizerJsonWith(lacking, folder, path("tokenizer.json"));
+  }
   if (const std::string config = path("tokenizer_config.json"); !config.empty()) {
     const auto object = JsonOf(AsText(ReadWholeFile(config, kMaxConfigBytes)));
     if (object.is_object() && object.value(kTokenizerKindField, nlohmann::json()) == "bytes") return "bytes";

@@ -10,12 +10,14 @@ namespace trainwright {
 inline constexpr char kTokenizerKindField[] = "trainwright_tokenizer";
 
 /// As LoadTokenizer takes it: the path of tokenizer.model, tokenizer.json or tokenizer.tiktoken, the first
-/// that there is, or "bytes"; empty when there is none. LoadTokenizer may yet refuse the file.
-/// \throws Error{kIo}
+/// that there is, or "bytes"; empty when there is none. LoadTokenizer may yet refuse the file. Where the
+/// folder adds tokens that tokenizer.model lacks (lib/tok/folder_added_tokens.h), it is the tokenizer.json
+/// that has them.
+/// \throws Error{kBadInput} when there is none that has; Error{kIo}
 std::string TokenizerOfFolder(const std::string& folder);
 
 /// The file that LoadTokenizer reads: that of a folder, else of this name; empty for the built-in one.
-/// \throws Error{kIo}
+/// \throws as TokenizerOfFolder
 std::string TokenizerFileOf(const std::string& name);
 
 }  // namespace trainwright

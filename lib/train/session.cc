@@ -170,10 +170,9 @@ Session::Session(const TrainSettings& settings, const TrainJobContext& context, 
                                                             .skip_bad_chunks = settings.skip_bad_chunks > 0},
                                            world_, listener_.get(), &history_);
   if (run->resume) WarnOfChanges();
-  if (run->model.start && !run->resume && !run->model.start->tokenizer_known) {
-    listener_->Warn(
-        "the tokenizer of " + settings.init +
-        " is of a kind that train cannot read: that the data's ids are the model's is not checked");
+  if (run->model.start && !run->resume) {
+    const std::string warning = WarningOfTokenizer(*run->model.start, settings.init);
+    if (!warning.empty()) listener_->Warn(warning);
   }
 }
 

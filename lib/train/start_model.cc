@@ -1,10 +1,13 @@
 #include "lib/train/start_model.h"
 
 #include <filesystem>
+#include <utility>
 
+#include "lib/base/bytes.h"
 #include "lib/base/error.h"
 #include "lib/base/shell_word.h"
 #include "lib/checkpoint/checkpoint_metadata.h"
+#include "lib/io/file_checksum.h"
 #include "lib/model/end_ids.h"
 #include "lib/model/hf_folder.h"
 #include "lib/model/open_model.h"
@@ -35,7 +38,12 @@ StartModel OpenStartModel(const FamilyList& families, const std::string& path,
                 "config.json", hint);
   }
   std::string no_tokenizer;
-  if (const auto tokenizer = LoadTokenizerOfFolder(start.folder, &no_tokenizer)) {
+  if (AddedTokens lacking = TokensLackingInModel(start.folder);
+      !lacking.empty() &&
+      Sha256OfFile(start.folder + "/tokenizer.model") == HexEncode(data_tokenizer.sha256)) {
+    start.lacking_tokens = std::move(lacking);
+    start.tokenizer_known = true;
+  } else if (const auto tokenizer = LoadTokenizerOfFolder(start.folder, &no_tokenizer)) {
     if (tokenizer->identity().sha256 != data_tokenizer.sha256) {
       throw Error(ErrorCode::kBadInput, path, "has another tokenizer than the data", "", hint);
     }
@@ -43,6 +51,17 @@ StartModel OpenStartModel(const FamilyList& families, const std::string& path,
   }
   start.provenance["files"] = HashesOfModel(start.folder, verified);
   return start;
+}
+
+std::string WarningOfTokenizer(const StartModel& start, const std::string& name) {
+  if (!start.tokenizer_known) {
+    return "the tokenizer of " + name +
+           " is of a kind that train cannot read: that the data's ids are the model's is not checked";
+  }
+  if (start.lacking_tokens.empty()) return "";
+  return "the data was encoded by the tokenizer.model of " + name +
+         ", which lacks tokens that the folder adds: " + DescribeAddedTokens(start.lacking_tokens) +
+         "; texts that have them are trained on in other tokens than transformers gives the model";
 }
 
 std::string WarningOfOtherEmbedding(const std::string& folder, const std::optional<EmbeddingSpec>& trained) {

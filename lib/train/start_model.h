@@ -11,6 +11,7 @@
 #include "lib/formats/tokenizer_identity.h"
 #include "lib/model/model_watch.h"
 #include "lib/spec/family_list.h"
+#include "lib/tok/folder_added_tokens.h"
 
 namespace trainwright {
 
@@ -20,6 +21,8 @@ struct StartModel {
   std::vector<uint32_t> end_ids;      ///< by which its samples end: EndIdsOf its folder
   nlohmann::ordered_json provenance;  ///< {"files": {name: sha256}} of config.json, weights and tokenizer
   bool tokenizer_known = false;  ///< the folder's tokenizer is one that this build reads, and is the data's
+  /// Tokens that the folder adds to its tokenizer.model, where that alone is the data's tokenizer.
+  AddedTokens lacking_tokens;
   std::optional<ModelWatch> watch;  ///< set; to be asked once the weights are loaded
 };
 
@@ -30,6 +33,10 @@ struct StartModel {
 ///     Error{kIo}
 StartModel OpenStartModel(const FamilyList& families, const std::string& path,
                           const TokenizerIdentity& data_tokenizer);
+
+/// What to say about a run whose data may have other tokens than the model; empty: nothing.
+/// \param name of the model, for the message
+std::string WarningOfTokenizer(const StartModel& start, const std::string& name);
 
 /// What to say about a run that trains vectors made otherwise than those of the model that it starts with;
 /// empty: nothing.
