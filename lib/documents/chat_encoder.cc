@@ -42,6 +42,43 @@ size_t MarkSizeAt(std::string_view text) {
              : end + 2;
 }
 
+/// The special token that the ids end with, if that is what the text ends with; else null.
+const SpecialToken* SpecialBehind(std::string_view text, const std::vector<uint32_t>& ids,
+                                  const std::vector<SpecialToken>& specials) {
+  if (ids.empty()) return nullptr;
+  const auto found = std::find_if(specials.begin(), specials.end(), [&](const SpecialToken& special) {
+    return special.id == ids.back() && text.ends_with(special.text);
+  });
+  return found == specials.end() ? nullptr : &*found;
+}
+
+/// Appends the ids of text that comes behind a special token. What that does to it, a mark that it brings or
+/// space that it takes, the tokenizer does if it sees both.
+/// \returns false where the tokenizer makes another token of the two
+bool EncodeBehind(const Tokenizer& tokenizer, const SpecialToken& special, std::string_view text,
+                  std::vector<uint32_t>* ids) {
+  std::vector<uint32_t> both;
+  tokenizer.EncodeContinued(special.text + std::string(text), &both);
+  if (both.empty() || both[0] != special.id) return false;
+  ids->insert(ids->end(), both.begin() + 1, both.end());
+  return true;
+}
+
+/// Counts words where they are learnt: answers in the runs of theirs, all others in the first.
+void CountSourceBytes(const ChatRecord& record, bool last_turn_only, std::vector<LossRun>* runs) {
+  uint64_t answers = 0, others = 0;
+  for (const ChatTurn& turn : record.turns) {
+    const bool learnt =
+        turn.role == ChatRole::kAssistant && (!last_turn_only || &turn == &record.turns.back());
+    (learnt ? answers : others) += turn.content.size() + turn.input.size();
+  }
+  for (const bool loss : {false, true}) {
+    const auto run =
+        std::find_if(runs->begin(), runs->end(), [&](const LossRun& each) { return each.loss == loss; });
+    if (run != runs->end()) run->source_bytes = loss ? answers : others;
+  }
+}
+
 }  // namespace
 
 /// Ids and runs in the making.
@@ -185,16 +222,9 @@ void ChatEncoder::WriteText(std::string_view text, Writer* writer) const {
   ++writer->chat->tokenizer_calls;
   const SpecialToken* const behind = std::exchange(writer->behind, nullptr);
   if (std::exchange(writer->at_start, false)) return tokenizer_->Encode(text, ids);
-  if (behind != nullptr) {
-    // What it does to what follows, a mark or a newline that it takes, the tokenizer does if it sees both.
-    std::vector<uint32_t> both;
-    tokenizer_->EncodeContinued(behind->text + std::string(text), &both);
-    if (!both.empty() && both[0] == behind->id) {
-      ids->insert(ids->end(), both.begin() + 1, both.end());
-      return;
-    }
+  if (behind == nullptr || !EncodeBehind(*tokenizer_, *behind, text, ids)) {
+    tokenizer_->EncodeContinued(text, ids);
   }
-  tokenizer_->EncodeContinued(text, ids);
 }
 
 void ChatEncoder::WriteUnmatched(std::string_view text, Writer* writer) const {
@@ -351,16 +381,6 @@ void ChatEncoder::WriteMarked(std::string_view text, Writer* writer) const {
   WriteText(text.substr(begin), writer);
 }
 
-/// The special token that the ids end with, if that is what the text ends with.
-const SpecialToken* ChatEncoder::SpecialBehind(std::string_view text,
-                                               const std::vector<uint32_t>& ids) const {
-  if (text.empty() || ids.empty()) return nullptr;
-  const auto found = std::find_if(matched_.begin(), matched_.end(), [&](const SpecialToken& special) {
-    return special.id == ids.back() && text.ends_with(special.text);
-  });
-  return found == matched_.end() ? nullptr : &*found;
-}
-
 void ChatEncoder::WriteRendered(const RenderedChat& rendered, EncodedChat* chat) const {
   chat->ids.clear();
   chat->runs.clear();
@@ -379,7 +399,7 @@ void ChatEncoder::WriteRendered(const RenderedChat& rendered, EncodedChat* chat)
     }
     const std::string_view rest = text.substr(at, end - at);
     WriteMarked(rest, &writer);
-    writer.behind = SpecialBehind(rest, chat->ids);
+    if (!rest.empty()) writer.behind = SpecialBehind(rest, chat->ids, matched_);
     at = end;
     writer.AddToRun(chat->ids.size() - before, 0, loss);
   };
@@ -395,18 +415,7 @@ std::optional<DocumentProblem> ChatEncoder::EncodeJinja(const ChatRecord& record
   if (auto problem = jinja_->Render(record, options_.last_turn_only, &rendered)) return problem;
   WriteRendered(rendered, chat);
   AddBos(chat);
-  // The words are counted where they are learnt: answers in the runs of theirs, all others in the first.
-  uint64_t answers = 0, others = 0;
-  for (const ChatTurn& turn : record.turns) {
-    const bool learnt =
-        turn.role == ChatRole::kAssistant && (!options_.last_turn_only || &turn == &record.turns.back());
-    (learnt ? answers : others) += turn.content.size() + turn.input.size();
-  }
-  for (const bool loss : {false, true}) {
-    const auto run = std::find_if(chat->runs.begin(), chat->runs.end(),
-                                  [&](const LossRun& each) { return each.loss == loss; });
-    if (run != chat->runs.end()) run->source_bytes = loss ? answers : others;
-  }
+  CountSourceBytes(record, options_.last_turn_only, &chat->runs);
   return std::nullopt;
 }
 

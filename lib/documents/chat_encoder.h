@@ -82,7 +82,6 @@ class ChatEncoder {
   std::vector<uint32_t> EncodeLiteral(std::string_view text, bool at_start);
   void SetUpJinja();
   std::optional<DocumentProblem> EncodeJinja(const ChatRecord& record, EncodedChat* chat) const;
-  const SpecialToken* SpecialBehind(std::string_view text, const std::vector<uint32_t>& ids) const;
   void WriteRendered(const RenderedChat& rendered, EncodedChat* chat) const;
   void WriteText(std::string_view text, Writer* writer) const;
   /// What spells a special token is text like any other.

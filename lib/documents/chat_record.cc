@@ -179,7 +179,10 @@ Problem AppendTurnOrTurns(element value, const std::string& key, ChatRole role, 
 bool SaysNothing(const ChatTurn& turn) {
   if (turn.json.empty() || !IsBlank(turn.content)) return false;
   const auto members = nlohmann::ordered_json::parse(turn.json);
-  return members.size() == members.count("role") + members.count("content");
+  return std::all_of(members.items().begin(), members.items().end(), [](const auto& member) {
+    const bool names_it = member.key() == "role" || member.key() == "content" || member.key() == "name";
+    return names_it || member.value().empty() || member.value() == "";
+  });
 }
 
 /// Likewise of what answers a prompt. CheckTurns and CheckWholeTurns look at what is not read whole.
@@ -192,11 +195,12 @@ Problem AppendAnswer(element value, const std::string& key, TurnList turns) {
 /// {"instruction", "input"?}
 Problem ReadInstructionPrompt(element object, element instruction, TurnList turns) {
   element input;
-  turns.whole = false;  // a whole turn has no place for an input
+  const char* const key = FirstMember(object, {"input", "context"}, &input);
+  const bool has_input = key != nullptr && !input.is_null();
+  if (has_input) turns.whole = false;  // a whole turn has no place for it
   if (auto problem = AppendTurnOrTurns(instruction, "instruction", ChatRole::kUser, turns)) return problem;
   if (turns.turns->empty()) return std::nullopt;  // an empty list
-  if (const char* key = FirstMember(object, {"input", "context"}, &input);
-      key != nullptr && !input.is_null()) {
+  if (has_input) {
     ChatTurn& last = turns.turns->back();
     if (auto problem = ReadString(input, std::string("the value of \"") + key + "\"", &last.input)) {
       return problem;

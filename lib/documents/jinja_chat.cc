@@ -189,18 +189,20 @@ JinjaChat::Said JinjaChat::Prepare(const ChatRecord& record) const {
   return said;
 }
 
-size_t JinjaChat::FindEos(const jinja::Rendered& plain, size_t from) const {
+size_t JinjaChat::FindEos(const jinja::Rendered& plain, size_t from, size_t limit) const {
   if (eos_.empty()) return std::string::npos;
-  size_t eos = plain.text.find(eos_, from);
+  const std::string_view text = std::string_view(plain.text).substr(0, limit);
+  size_t eos = text.find(eos_, from);
   while (eos != std::string::npos && !HasNoData(plain.data, eos, eos + eos_.size())) {
-    eos = plain.text.find(eos_, eos + 1);
+    eos = text.find(eos_, eos + 1);
   }
   return eos;
 }
 
 size_t JinjaChat::EndMarkBehind(const jinja::Rendered& plain, size_t words_end, size_t limit) const {
   const std::string& text = plain.text;
-  if (const size_t eos = FindEos(plain, words_end); eos < limit && IsJinjaSpace(text, words_end, eos)) {
+  const size_t last = std::min(text.size(), limit + eos_.size());  // one that begins before the limit
+  if (const size_t eos = FindEos(plain, words_end, last); eos < limit && IsJinjaSpace(text, words_end, eos)) {
     return eos + eos_.size();
   }
   for (size_t at = words_end; at < limit; ++at) {
@@ -271,8 +273,7 @@ size_t JinjaChat::TurnEnd(Said* said, size_t turn, const std::string& text, size
 size_t JinjaChat::CallsEnd(const jinja::Rendered& plain, size_t words_end, size_t turn_end,
                            size_t limit) const {
   std::string_view own = std::string_view(plain.text).substr(0, turn_end);
-  if (const size_t eos = FindEos(plain, words_end);
-      eos != std::string::npos && eos + eos_.size() <= own.size()) {
+  if (const size_t eos = FindEos(plain, words_end, own.size()); eos != std::string::npos) {
     return eos + eos_.size();
   }
   // What a template puts behind the arguments of a call may hold special tokens besides the one that ends it.
@@ -375,7 +376,8 @@ std::vector<jinja::Span> JinjaChat::LastGenerations(Said* said, const jinja::Ren
     // A turn that is joined to the one before it adds no block of its own: then the last one counts.
     const size_t turn = said->turns().size() - 1;
     earlier = std::min(earlier, RenderBegin(said, turn, /*prompt=*/true).generations.size());
-  } catch (const jinja::RaisedError&) {  // it refuses conversations without the last answer
+  } catch (const Error& error) {  // it refuses conversations without the last answer
+    if (IsStop(error)) throw;
   }
   return {blocks.begin() + static_cast<ptrdiff_t>(earlier), blocks.end()};
 }
@@ -430,12 +432,17 @@ void JinjaChat::TryOut(bool of_tools) {
   said.messages() = {{{"role", "user"}, {"content", "Which one?"}},
                      {{"role", "assistant"}, {"content", "This"}}};
   if (of_tools) said.tools() = Json::parse(kTrialTools);
-  jinja::Rendered plain;
   try {
-    plain = RenderText(&said, /*prompt=*/false);
+    jinja::Rendered plain = RenderText(&said, /*prompt=*/false);
     if (!template_.has_generation()) {
       plain.generations = {{AnswerBegin(&said, 1, plain.text), plain.text.size()}};
     }
+    if (plain.generations.empty()) return;
+    const jinja::Span block = plain.generations[0];
+    const Answer answer = AnswerOf(&said, 1, plain, block.begin, block.end);
+    after_words_ = plain.text.substr(answer.words_end);
+    const size_t end = template_.has_generation() ? block.end : answer.end;
+    if (answer.words_end < end) answer_end_ = plain.text.substr(answer.words_end, end - answer.words_end);
   } catch (const jinja::RaisedError&) {
     return;  // it wants other conversations
   } catch (const Error& error) {
@@ -445,12 +452,6 @@ void JinjaChat::TryOut(bool of_tools) {
                 "does not render a question and its answer: " + std::string(error.what()), "",
                 "see CHAT TEMPLATES in pretokenize(1)");
   }
-  if (plain.generations.empty()) return;
-  const jinja::Span block = plain.generations[0];
-  const Answer answer = AnswerOf(&said, 1, plain, block.begin, block.end);
-  after_words_ = plain.text.substr(answer.words_end);
-  const size_t end = template_.has_generation() ? block.end : answer.end;
-  if (answer.words_end < end) answer_end_ = plain.text.substr(answer.words_end, end - answer.words_end);
 }
 
 }  // namespace trainwright

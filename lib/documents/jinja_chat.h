@@ -81,8 +81,8 @@ class JinjaChat {
   /// Where what the template writes of a turn ends in `text`, at the latest.
   size_t TurnEnd(Said* said, size_t turn, const std::string& text, size_t words_end) const;
   size_t EndMarkBehind(const jinja::Rendered& plain, size_t words_end, size_t limit) const;
-  /// Where the template's EOS first comes at or after `from`; npos: nowhere.
-  size_t FindEos(const jinja::Rendered& plain, size_t from) const;
+  /// Where the template's EOS first comes in [from, limit); npos: nowhere.
+  size_t FindEos(const jinja::Rendered& plain, size_t from, size_t limit) const;
   /// Where tool calls and the end-of-turn token after them end.
   size_t CallsEnd(const jinja::Rendered& plain, size_t words_end, size_t turn_end, size_t limit) const;
   /// The {% generation %} blocks of the last turn.

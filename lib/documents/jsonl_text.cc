@@ -9,7 +9,7 @@ namespace trainwright {
 namespace {
 
 constexpr size_t kKeysInHint = 8;
-constexpr char kConversationsHint[] = "--records sft reads conversations";
+constexpr char kConversationsHint[] = "pretokenize --records sft reads conversations";
 
 /// Whether a member is turns of a conversation.
 bool HoldsTurns(const simdjson::dom::element& root, std::string_view key) {

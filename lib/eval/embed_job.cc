@@ -52,6 +52,9 @@ class EmbedRun {
         input_(settings.input, settings.input_format, {settings.instruction, ParseRole(settings.role)}),
         embedder_(families, settings.embedding, process, world) {
     RefuseToReplaceModel(settings.output, embedder_.checkpoint());
+    if (!IsStandardOutput(settings.output)) {
+      RefuseToReplaceModel(IdsPathOf(settings.output), embedder_.checkpoint());
+    }
     has_text_ = input_.Next(&text_);
     if (!has_text_) throw Error(ErrorCode::kBadInput, settings.input, "holds no text");
     if (!settings.context_cache.empty()) CheckContexts();

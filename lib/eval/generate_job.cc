@@ -147,7 +147,7 @@ class Job {
   nlohmann::ordered_json Run() {
     if (world_->size() > 1) {
       Facts facts = FactsOfJob(checkpoint_, settings_, precision_, state_->identity());
-      facts["ids that end a sample"] = nlohmann::json(ends_.ids).dump();
+      facts["what ends a sample"] = nlohmann::json({ends_.ids, ends_.sequences, ends_.texts()}).dump();
       RequireEqual(world_, facts);
     }
     GenerationOptions options{

@@ -35,7 +35,6 @@ void CheckStateOutput(const GenerateSettings& settings) {
                 "sample is for one sample, not " + std::to_string(settings.samples), "",
                 "leave out --samples");
   }
-  RefuseToReplaceInputs(settings.state_out, {settings.checkpoint, settings.adapter});
 }
 
 /// Whether the model can go on from what a file holds.

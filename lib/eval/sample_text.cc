@@ -1,6 +1,7 @@
 #include "lib/eval/sample_text.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "lib/tok/utf8.h"
 

@@ -12,6 +12,7 @@
 #include <cerrno>
 #include <chrono>
 #include <csignal>
+#include <exception>
 #include <fstream>
 #include <sstream>
 #include <vector>
@@ -146,9 +147,13 @@ class Child {
   Child(const Child&) = delete;
   Child& operator=(const Child&) = delete;
 
-  void Kill() const {
-    if (all_descendants_) KillDescendants(pid_);
+  void Kill() const noexcept {
     kill(-pid_, SIGKILL);
+    if (!all_descendants_) return;
+    try {
+      KillDescendants(pid_);
+    } catch (const std::exception&) {  // the process group has been killed, if not more
+    }
   }
   /// A descriptor that becomes readable when the process ends.
   int end_fd() const { return end_fd_; }

@@ -177,6 +177,7 @@ Arguments Evaluator::EvaluateArguments(const Expression& expression) {
       if (std::any_of(arguments.named.begin(), arguments.named.end(), same)) {
         throw Problem("the argument '" + name.text() + "' is there twice");
       }
+      arguments.has_names_of_data = arguments.has_names_of_data || name.HasData();
       arguments.named.emplace_back(name.text(), value);
     }
   }

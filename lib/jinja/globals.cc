@@ -57,7 +57,7 @@ Dict DictOf(Machine& machine, const Arguments& arguments) {
       }
     }
   }
-  for (const auto& [name, value] : arguments.named) dict.Set(Value::String(name), value);
+  for (const auto& [name, value] : arguments.named) dict.Set(arguments.NameOf(name), value);
   machine.Charge(dict.items().size() * sizeof(Value) * 2);
   return dict;
 }

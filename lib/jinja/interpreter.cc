@@ -363,7 +363,7 @@ void Interpreter::SetMacroArguments(const Statement& macro, const Arguments& arg
   }
   if (macro.uses_kwargs) {
     Dict dict;
-    for (const auto& [name, value] : named) dict.Set(Value::String(name), value);
+    for (const auto& [name, value] : named) dict.Set(arguments.NameOf(name), value);
     scope_->Set(tree_.kwargs_id, Value::OfDict(std::move(dict)));
   } else if (!named.empty()) {
     throw Problem("the macro takes no keyword argument '" + named[0].first + "'");

@@ -251,7 +251,8 @@ bool Value::HasData() const {
 }
 
 bool Arguments::HaveData() const {
-  return std::any_of(positional.begin(), positional.end(), [](const Value& v) { return v.HasData(); }) ||
+  return has_names_of_data ||
+         std::any_of(positional.begin(), positional.end(), [](const Value& v) { return v.HasData(); }) ||
          std::any_of(named.begin(), named.end(), [](const auto& item) { return item.second.HasData(); });
 }
 

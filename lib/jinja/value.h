@@ -181,7 +181,10 @@ class Dict {
 struct Arguments {
   std::vector<Value> positional;
   std::vector<std::pair<std::string, Value>> named;
+  bool has_names_of_data = false;  ///< by **: whoever makes texts of the names takes them all for data
 
+  /// The name of one of `named` as a text.
+  Value NameOf(const std::string& name) const { return Value::String(TracedText(name, has_names_of_data)); }
   bool HaveData() const;
 };
 

@@ -36,8 +36,11 @@ JsonTokenizer::JsonTokenizer(std::string kind, std::string content, TokenizerJso
 
 void JsonTokenizer::MakeEndsSpecial() {
   for (const uint32_t id : {identity_.bos_id, identity_.eos_id, identity_.pad_id}) {
-    const auto is_it = [id](const AddedToken& token) { return token.id == id; };
-    if (id == kNoId || json_.tokens[id].special) continue;
+    const auto is_it = [id](const auto& token) { return token.id == id; };
+    if (id == kNoId) continue;
+    const auto known = std::find_if(special_tokens_.begin(), special_tokens_.end(), is_it);
+    if (known != special_tokens_.end()) known->is_word = false;
+    if (json_.tokens[id].special) continue;
     if (std::any_of(json_.added_tokens.begin(), json_.added_tokens.end(), is_it)) continue;
     json_.tokens[id].special = true;
     special_tokens_.push_back({json_.tokens[id].bytes, id, false});

@@ -109,7 +109,6 @@ TEST_P(ByteLevelBpeFamilyTest, ItsSlowReferenceGivesTheLibrarysIdsToo) {
   }
 }
 
-// The same bytes in an allocation of their own, for sanitizers, and with others behind them.
 TEST_P(ByteLevelBpeFamilyTest, UnmatchedTextIsEncodedAsWithoutAddedTokens) {
   json plain = json::parse(ReadFile(FamilyPath(GetParam())));
   plain["added_tokens"] = json::array();
@@ -129,6 +128,7 @@ TEST_P(ByteLevelBpeFamilyTest, UnmatchedTextIsEncodedAsWithoutAddedTokens) {
   }
 }
 
+// The same bytes in an allocation of their own, for sanitizers, and with others behind them.
 TEST_P(ByteLevelBpeFamilyTest, TheIdsOfAnyBytesDependOnThoseBytesAlone) {
   SCOPED_TRACE(test::TestSeed());
   test::DocumentRandom random(test::TestSeed(), 1);

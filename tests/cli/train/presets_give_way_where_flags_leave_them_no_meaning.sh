@@ -5,8 +5,9 @@ cat > tiny.json << 'END'
  "num_key_value_heads": 1, "vocab_size": 272, "max_position_embeddings": 256}
 END
 explain() { train --data data --model tiny.json --seq 32 --steps 4 --device cpu --mixed-precision no "$@" --explain > /dev/null; }
-has() { train "${@:2}" --print-config 2> /dev/null | grep -q "^$1:"; }
-lacks() { ! has "$@"; }
+config() { train "$@" --print-config 2> /dev/null > config.yaml; }
+has() { config "${@:2}" && grep -q "^$1:" config.yaml; }
+lacks() { config "${@:2}" && ! grep -q "^$1:" config.yaml; }
 
 explain --preset rft-fast --schedule one-cycle --warmup 0
 explain --preset rft-fast --optimizer sgd
