@@ -291,7 +291,9 @@ std::optional<PlanDifference> OtherLora(const TrainSettings& settings, const Tra
   if (!saved.empty() && !MeanSameModules(saved, lora.saved_modules)) {
     return DifferenceOf("lora-save-modules", text(saved), lora.saved_modules);
   }
-  return DifferenceOf("lora-targets", text(settings.lora_targets), lora.targets);
+  const std::string& targets = settings.lora_targets;
+  if (!targets.empty() && MeanSameModules(targets, lora.targets)) return std::nullopt;
+  return DifferenceOf("lora-targets", text(targets), lora.targets);
 }
 
 ordered_json TellLora(const TrainPlan& plan) {

@@ -124,7 +124,8 @@ LoraOptions GoOnWith(const LoraOptions& adapter, const TrainSettings& settings) 
   LoraOptions lora = adapter;
   require_same(settings.lora.value_or(lora.rank) == lora.rank, "--lora");
   require_same(settings.lora_alpha.value_or(lora.alpha) == lora.alpha, "--lora-alpha");
-  require_same(settings.lora_targets.empty() || settings.lora_targets == lora.targets, "--lora-targets");
+  require_same(settings.lora_targets.empty() || MeanSameModules(settings.lora_targets, lora.targets),
+               "--lora-targets");
   require_same(!settings.rslora || lora.rank_stabilized, "--rslora");
   require_same(!settings.dora || lora.dora, "--dora");
   require_same(

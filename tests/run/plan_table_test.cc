@@ -134,6 +134,18 @@ TEST(PlanTable, KindsOfAdaptersThatTheRunHasNotAreRefusedOnResume) {
   EXPECT_TRUE(ReconcilePlan(same, &plan, /*ranks=*/1).empty());
 }
 
+TEST(PlanTable, ModulesWithAdaptersAreTheSameInWhateverOrderTheyAreNamed) {
+  TrainPlan plan;
+  plan.tuning.lora = LoraOptions{.rank = 4, .alpha = 8};
+  plan.tuning.lora->targets = "q_proj,v_proj";
+  TrainSettings same, fewer;
+  same.lora_targets = "v_proj,q_proj";
+  EXPECT_TRUE(ReconcilePlan(same, &plan, /*ranks=*/1).empty());
+  fewer.lora_targets = "q_proj";
+  EXPECT_THAT(MessageOf([&] { ReconcilePlan(fewer, &plan, /*ranks=*/1); }),
+              testing::StartsWith("--lora-targets: q_proj differs from the run's q_proj,v_proj"));
+}
+
 TEST(PlanTable, StoresAndTellsFp8WhereItIsOnAndRefusesAnUnknownName) {
   TrainPlan plan;
   EXPECT_FALSE(EncodePlan(plan).contains("fp8"));
