@@ -79,7 +79,8 @@ told = json.load(open(sys.argv[1]))
 if told["documents"] == 0:
     lost = {f"longer than --seq {sys.argv[2]} tokens": told["over_max_chars"] + told["over_max_record_tokens"],
             "without an answer": told["skipped_by_reason"].pop("empty_response"),
-            "without the keys of a conversation": told["skipped_by_reason"].pop("missing_key"), **told["skipped_by_reason"]}
+            "without the keys of a conversation": told["skipped_by_reason"].pop("missing_key"),
+            "that are no JSON object": told["skipped_by_reason"].pop("bad_json"), **told["skipped_by_reason"]}
     print(", ".join(f"{count} {what}" for what, count in lost.items() if count) or "it is empty")' "$1" "$seq"
 }
 
@@ -90,7 +91,8 @@ if [[ ! -e $out/data/MANIFEST.json ]]; then
   none=$(why_none "$out/data.json")
   # With the status that tools give bad input.
   [[ ! $none ]] || (die "$data has no conversation to train on: $none" \
-    "--seq N takes longer ones; a line has messages, prompt and response, question and answer, or instruction and output") || exit 3
+    "--seq N takes longer ones; a line is a JSON object with messages, prompt and response, question and answer, or instruction and
+output; of a file that is one JSON list, jq -c '.[]' makes lines") || exit 3
   printf '%s\n' "$made_of" > "$out/made-of"
   run pack --chunk "$seq" "$out/data.tokens" -o "$out/data/"
 fi
