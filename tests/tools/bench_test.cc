@@ -577,7 +577,8 @@ TEST(BenchToolTest, LeversDoNotFailByOutputsThatChangeFromRunToRun) {
       RunShell("bench --stages " + folder.path("plan.yaml") +
                " --ablate cumulative --output-check fail --max-regression 9999 --json" + std::string(kQuick));
   EXPECT_EQ(run.exit_status, 0) << run.standard_error;
-  for (const json& row : json::parse(run.standard_output).at("results")) {
+  const json told = json::parse(run.standard_output);
+  for (const json& row : told.at("results")) {
     EXPECT_THAT(row.at("warnings").dump(), testing::HasSubstr("the output of 'base' changes")) << row;
   }
 }
