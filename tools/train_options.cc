@@ -65,10 +65,8 @@ RememberedOptions RememberedByRun(const std::function<std::string(const std::str
 
 /// What a preset says of optimizers and schedules that it does not choose, if flags choose others.
 OnlyWith MeaningsOfTrain() {
-  OnlyWith meanings = {{"min-lr-ratio", {"schedule", {"", "cosine", "linear", "constant", "wsd"}}}};
-  for (const char* number : {"beta1", "beta2", "adam-eps", "weight-decay"}) {
-    meanings[number] = {"optimizer", OptimizersThatTake(number)};
-  }
+  OnlyWith meanings = NumbersOfOptimizers();
+  meanings["min-lr-ratio"] = {"schedule", {"", "cosine", "linear", "constant", "wsd"}};
   return meanings;
 }
 

@@ -421,25 +421,18 @@ class CommandLine {
       const CLI::Option* chooser = app_.get_option("--preset");
       // An unknown name is found, with the nearest one, when all values are checked.
       if (chooser->count() > 0) preset_ = FindPreset(info_.presets, chooser->results().back());
-      if (preset_ != nullptr) {
-        ApplyPreset(WithMeaning(*preset_, info_.presets_only_with), "preset " + preset_->name);
-      }
+      if (preset_ != nullptr) ApplyPreset(*preset_, "preset " + preset_->name);
     }
-    if (!foreign_) return;
-    const OptionPreset defaults = WithMeaning({.values = foreign_->defaults}, info_.presets_only_with);
-    ApplyPreset(WithMeaning(defaults, foreign_->defaults_only_with), foreign_->program + "'s default");
-  }
-
-  /// See lib/cli/option_preset.h.
-  OptionPreset WithMeaning(const OptionPreset& preset, const OnlyWith& only_with) const {
-    return PresetWithMeaning(preset, only_with, [&](const std::string& key) { return ValueGiven(key); });
+    if (foreign_) ApplyPreset({.values = foreign_->defaults}, foreign_->program + "'s default");
   }
 
   void ApplyPreset(const OptionPreset& preset, const std::string& source) {
     std::vector<std::pair<std::string, std::string>>
         given;  // applied together: they do not exclude each other
     std::string left_out;
-    for (const auto& [key, value] : preset.values) {
+    const auto value_given = [&](const std::string& key) { return ValueGiven(key); };
+    const OptionPreset counting = PresetWithMeaning(preset, info_.presets_only_with, value_given);
+    for (const auto& [key, value] : counting.values) {
       if (app_.get_option_no_throw("--" + key) == nullptr) {
         if (std::find(preset.essential.begin(), preset.essential.end(), key) != preset.essential.end()) {
           throw Error(ErrorCode::kUsage, "--preset " + preset.name,

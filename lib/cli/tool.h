@@ -51,7 +51,8 @@ struct ToolInfo {
   std::vector<OptionPreset> presets = {};
   /// Keys of which one at most may be given: a preset's value gives way to any of them.
   std::vector<std::vector<std::string>> exclusive = {};
-  /// A preset's value counts only where it has a meaning beside what was given.
+  /// A value of a preset, or a default of another program, counts only where it has a meaning beside what was
+  /// given.
   OnlyWith presets_only_with = {};
   /// Keys of two options, the least and the most of something; see SettleBounds.
   std::vector<std::pair<std::string, std::string>> bounds = {};

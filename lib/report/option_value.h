@@ -50,7 +50,6 @@ struct OptionsOfFile {
   std::string program = "";  ///< whose file it is
   /// What that program does where its file says nothing: keys and values, which --preset overrides.
   std::vector<std::pair<std::string, std::string>> defaults = {};
-  OnlyWith defaults_only_with = {};  ///< which of these count only where they have a meaning
   /// Options that the file asks a value of that there is not: an error unless what overrides the file
   /// gives them.
   std::vector<std::pair<std::string, Error>> refused = {};

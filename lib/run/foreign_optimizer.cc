@@ -17,6 +17,13 @@ std::string In(const std::map<std::string, std::string>& names, const std::strin
   return found == names.end() ? "" : found->second;
 }
 
+/// The options that are numbers of optimizers, and how plans store them.
+const std::map<std::string, std::string>& StoredNumbers() {
+  static const std::map<std::string, std::string> stored = {
+      {"beta1", "beta1"}, {"beta2", "beta2"}, {"adam-eps", "epsilon"}, {"weight-decay", "weight_decay"}};
+  return stored;
+}
+
 void RequireSgd(bool holds, const ForeignKey& key, const ForeignFile& file) {
   if (!holds) throw file.Refusal(key, "is a number of SGD, which the optimizer is not");
 }
@@ -47,23 +54,12 @@ std::string OptimizerNamed(const std::string& name) {
 }
 
 bool OptimizerTakes(const std::string& optimizer, const std::string& option) {
-  static const std::map<std::string, std::string> stored = {
-      {"beta1", "beta1"}, {"beta2", "beta2"}, {"adam-eps", "epsilon"}, {"weight-decay", "weight_decay"}};
-  const auto name = stored.find(option);
-  if (name == stored.end()) return true;
+  const auto name = StoredNumbers().find(option);
+  if (name == StoredNumbers().end()) return true;
   const std::vector<OptimizerDescription> all = BuiltInOptimizerDescriptions();
   return std::any_of(all.begin(), all.end(), [&](const OptimizerDescription& description) {
     return description.name == optimizer && description.takes.contains(name->second);
   });
-}
-
-std::set<std::string> OptimizersThatTake(const std::string& option) {
-  std::set<std::string> takers;
-  for (const OptimizerDescription& description : BuiltInOptimizerDescriptions()) {
-    if (OptimizerTakes(description.name, option)) takers.insert(description.name);
-  }
-  if (takers.contains(kDefaultOptimizer)) takers.insert("");
-  return takers;
 }
 
 std::string OptimizerOfClass(const std::string& name) {
@@ -110,12 +106,19 @@ TakeKey NesterovOfSgd(bool (*is_sgd)(const ForeignFile&)) {
   };
 }
 
-void TieDefaultsToOptimizers(OptionsOfFile* file) {
-  const std::set<std::string> all = OptimizersThatTake("");
-  for (const auto& [key, value] : file->defaults) {
-    const std::set<std::string> takers = OptimizersThatTake(key);
-    if (takers != all) file->defaults_only_with[key] = {"optimizer", takers};
+OnlyWith NumbersOfOptimizers() {
+  const std::vector<OptimizerDescription> all = BuiltInOptimizerDescriptions();
+  OnlyWith numbers;
+  for (const auto& [option, stored] : StoredNumbers()) {
+    std::set<std::string> takers;
+    for (const OptimizerDescription& description : all) {
+      if (description.takes.contains(stored)) takers.insert(description.name);
+    }
+    if (takers.size() == all.size()) continue;
+    if (takers.contains(kDefaultOptimizer)) takers.insert("");
+    numbers[option] = {"optimizer", takers};
   }
+  return numbers;
 }
 
 }  // namespace trainwright

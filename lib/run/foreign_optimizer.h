@@ -2,9 +2,9 @@
 #pragma once
 
 #include <map>
-#include <set>
 #include <string>
 
+#include "lib/report/option_value.h"
 #include "lib/run/foreign_rules.h"
 
 namespace trainwright {
@@ -19,9 +19,6 @@ std::string OptimizerOfClass(const std::string& name);
 /// Whether an optimizer of ours takes an option, by its flag without dashes.
 bool OptimizerTakes(const std::string& optimizer, const std::string& option);
 
-/// Our optimizers that take it, and "" where the default one does.
-std::set<std::string> OptimizersThatTake(const std::string& option);
-
 /// Gives --optimizer, and says what of a paged one is otherwise here.
 void GiveOptimizer(const ForeignKey& key, const std::string& ours, ForeignFile* file);
 
@@ -35,7 +32,7 @@ TakeKey NumberForTaker(std::string option, std::string optimizer, std::string (*
 TakeKey MomentumOfSgd(bool (*is_sgd)(const ForeignFile&));
 TakeKey NesterovOfSgd(bool (*is_sgd)(const ForeignFile&));
 
-/// Makes the defaults of --beta1 and so on count only with the optimizers that take them.
-void TieDefaultsToOptimizers(OptionsOfFile* file);
+/// The options that only some of our optimizers take, with these: --beta1 and so on.
+OnlyWith NumbersOfOptimizers();
 
 }  // namespace trainwright

@@ -29,9 +29,7 @@ OptionsOfFile Translate(const RecipeProgram& program, YamlText yaml, const std::
                     .text_of = [&](const std::string& name) { return place_of(name).text; }});
   file.Take(program.rules());
   if (program.finish != nullptr) program.finish(&file);
-  OptionsOfFile result = file.Result(program.name, program.defaults);
-  TieDefaultsToOptimizers(&result);
-  return result;
+  return file.Result(program.name, program.defaults);
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "lib/run/foreign_optimizer.h"
 #include "tests/support/support.h"
 
 namespace trainwright {
@@ -382,11 +383,12 @@ TEST(RecipeConfigTest, AnOptimizerThatOffloadsIsAdamWAndItsGradientsAreOffloaded
 Options DefaultsOf(const std::string& text) {
   const OptionsOfFile file = Read(text);
   const Options given = OptionsOf(file);
+  const OnlyWith numbers = NumbersOfOptimizers();
   Options defaults;
   for (const auto& [key, value] : file.defaults) {
-    const auto only = file.defaults_only_with.find(key);
+    const auto only = numbers.find(key);
     const bool counts =
-        only == file.defaults_only_with.end() ||
+        only == numbers.end() ||
         only->second.second.contains(given.contains("optimizer") ? given.at("optimizer") : "");
     if (counts) defaults[key] = value;
   }

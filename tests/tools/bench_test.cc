@@ -28,6 +28,14 @@ std::string Costing(double cost) {
   return "'echo \"{\\\"cost\\\": " + std::to_string(cost) + "}\"' ";
 }
 
+/// The names of the stages that a run has results of.
+std::vector<std::string> StagesTold(const ProcessResult& run) {
+  const json told = json::parse(run.standard_output);
+  std::vector<std::string> names;
+  for (const json& row : told.at("results")) names.push_back(row.at("name"));
+  return names;
+}
+
 TEST(BenchToolTest, ALargerCostIsWorseAndExitStatus1) {
   const ProcessResult run = RunShell("bench --before " + Costing(1) + "--after " + Costing(5) +
                                      "--metric cost --by cost --output-check off --json" + kQuick);
@@ -563,9 +571,7 @@ TEST(BenchToolTest, StagesThatWereMeasuredBeforeADecidingNumberOfZeroAreTold) {
       RunShell("cd " + folder.path() + " && bench --stages plan.yaml --no-shell --by x " +
                "--output-check off --json" + std::string(kQuick));
   EXPECT_EQ(run.exit_status, 3) << run.standard_error;
-  const json results = json::parse(run.standard_output).at("results");
-  ASSERT_EQ(results.size(), 1u);
-  EXPECT_EQ(results.at(0).at("name"), "whole");
+  EXPECT_THAT(StagesTold(run), testing::ElementsAre("whole"));
 }
 
 TEST(BenchToolTest, LeversDoNotFailByOutputsThatChangeFromRunToRun) {
@@ -591,9 +597,7 @@ TEST(BenchToolTest, StagesThatWereMeasuredBeforeASignalAreTold) {
   const ProcessResult run =
       RunShell("cd " + folder.path() + " && bench --stages plan.yaml --json" + std::string(kQuick));
   EXPECT_EQ(run.exit_status, 143) << run.standard_error;
-  const json results = json::parse(run.standard_output).at("results");
-  ASSERT_EQ(results.size(), 1u);
-  EXPECT_EQ(results.at(0).at("name"), "whole");
+  EXPECT_THAT(StagesTold(run), testing::ElementsAre("whole"));
 }
 
 TEST(BenchToolTest, ASignalBeforeTheFirstRoundLeavesWhatWasSavedBefore) {

@@ -7,17 +7,10 @@ for options in "$golden"/*.options; do
   # shellcheck disable=SC2046 # words of options
   train -q --init base --data shards --out "$name" --threads 1 $(cat "$options") > /dev/null
   embed -q --checkpoint "$name" "$golden/texts.jsonl" -o "$name.jsonl" --threads 1
+  python3 "$golden/../vectors_agree.py" "$name.jsonl" "$golden/$name.vectors"
 done
-python3 - "$golden" <<'PYTHON'
-import json, pathlib, sys
-golden = pathlib.Path(sys.argv[1])
-names = sorted(path.stem for path in golden.glob("*.vectors"))
-assert len(names) == 4, names
-for name in names:
-    theirs = [json.loads(line) for line in open(golden / f"{name}.vectors")]
-    ours = [json.loads(line)["embedding"] for line in open(f"{name}.jsonl")]
-    assert [len(row) for row in ours] == [len(row) for row in theirs], name
-    for number, (own, other) in enumerate(zip(ours, theirs)):
-        difference = max(abs(a - b) for a, b in zip(own, other))
-        assert difference < 1e-5, f"{name}, text {number}: {difference:g}"
-PYTHON
+vectors=("$golden"/*.vectors)
+test ${#vectors[@]} -eq 4
+for file in "${vectors[@]}"; do
+  test -e "$(basename "$file" .vectors).jsonl"
+done
