@@ -55,25 +55,26 @@ void MultiplyPart(const BlockProduct& product) {
   const int64_t out_bytes = product.out_bf16 ? 2 : 4;
   at::parallel_for(0, row_tasks * groups, 1, [&](int64_t begin, int64_t end) {
     LeftRows left(product, layout);
-    const at::Tensor scratch = Scratch(layout.block_rows * kPanelColumns * 4);
-    auto* block = static_cast<float*>(scratch.mutable_data_ptr());
+    const at::Tensor scratch = Scratch(layout.task_rows * kPanelColumns * 4);
+    auto* sums = static_cast<float*>(scratch.mutable_data_ptr());
     int64_t packed_task = -1;
     for (int64_t task = begin; task < end; ++task) {
       const int64_t row_task = task / groups, group = task % groups;
-      const int64_t first_row = row_task * layout.task_rows,
-                    end_row = std::min(product.m, first_row + layout.task_rows);
-      if (row_task != packed_task) left.Pack(first_row, end_row);
+      const int64_t row = row_task * layout.task_rows, rows = std::min(layout.task_rows, product.m - row);
+      if (row_task != packed_task) left.Pack(row, row + rows);
       packed_task = row_task;
-      for (int64_t panel = panels * group / groups; panel < panels * (group + 1) / groups; ++panel) {
+      const int64_t end_panel = panels * (group + 1) / groups;
+      for (int64_t panel = panels * group / groups; panel < end_panel; ++panel) {
         const int64_t column = panel * kPanelColumns, columns = std::min(kPanelColumns, product.n - column);
-        for (int64_t row = first_row; row < end_row; row += layout.block_rows) {
-          const int64_t rows = std::min(layout.block_rows, end_row - row);
-          left.Multiply(row - first_row, rows, columns, right_data + panel * layout.panel_bytes(), block);
-          BestKernels().store_tile(
-              codec, block, kPanelColumns, rows, columns,
-              static_cast<uint8_t*>(product.out) + (row * product.out_stride + column) * out_bytes,
-              product.out_stride, product.accumulate);
-        }
+        const uint8_t* const data = right_data + panel * layout.panel_bytes();
+        const uint8_t* const soon = panel + 1 < end_panel ? data + layout.panel_bytes() : nullptr;
+        uint8_t* const out =
+            static_cast<uint8_t*>(product.out) + (row * product.out_stride + column) * out_bytes;
+        TileResult result = {.stride = product.out_stride, .adds = product.accumulate};
+        if (!product.out_bf16 && columns % 16 == 0) result.data = reinterpret_cast<float*>(out);
+        if (left.Multiply(columns, data, soon, result, sums)) continue;
+        BestKernels().store_tile(codec, sums, kPanelColumns, rows, columns, out, product.out_stride,
+                                 product.accumulate);
       }
     }
     ReleaseMicroKernels(layout.bf16);

@@ -78,8 +78,7 @@ BlockLayout::BlockLayout(const BlockProduct& product)
       element_bytes(bf16 ? 2 : 4),
       depth(RoundUp(product.k, kDepthUnit)),
       form(FormOf(product)),
-      block_rows(form == LeftForm::kPacked ? 64 : 48),
-      task_rows(form == LeftForm::kPacked ? 128 : 144) {
+      task_rows(form == LeftForm::kPacked && bf16 ? 128 : 144) {
   // Rows a multiple of 1 KB apart would share a few sets of the cache.
   const int64_t padded = depth * element_bytes % 1024 == 0 ? depth + 64 / element_bytes : depth;
   left_stride = form == LeftForm::kTurned ? task_rows : padded;
@@ -122,6 +121,7 @@ LeftRows::LeftRows(const BlockProduct& product, const BlockLayout& layout)
 
 void LeftRows::Pack(int64_t begin, int64_t end) {
   begin_ = begin;
+  rows_ = end - begin;
   switch (layout_.form) {
     case LeftForm::kPacked:
       return PackRows(begin, end - begin);
@@ -168,16 +168,28 @@ void LeftRows::PackRows(int64_t begin, int64_t rows) {
   }
 }
 
-void LeftRows::Multiply(int64_t row, int64_t rows, int64_t columns, const uint8_t* panel,
-                        float* block) const {
-  TileBlock tiles = {
-      .right = reinterpret_cast<const float*>(panel), .rows = rows, .columns = columns, .out = block};
+bool LeftRows::Multiply(int64_t columns, const uint8_t* panel, const uint8_t* soon, const TileResult& result,
+                        float* sums) const {
+  TileBlock tiles = {.right = reinterpret_cast<const float*>(panel),
+                     .rows = rows_,
+                     .columns = columns,
+                     .soon = reinterpret_cast<const float*>(soon),
+                     .sums = sums,
+                     .result = result};
   switch (layout_.form) {
     case LeftForm::kPacked:
-      return MultiplyPacked(row, rows, columns, panel, block);
+      if (layout_.bf16) {
+        MultiplyPairs(columns, panel, sums);
+        return false;
+      }
+      tiles.terms = TileTerms::kFp32;
+      tiles.left = packed_.const_data_ptr<uint8_t>();
+      tiles.left_stride_bytes = layout_.left_stride * 4;
+      tiles.steps = product_.k;
+      break;
     case LeftForm::kTurned:
       tiles.terms = layout_.bf16 ? TileTerms::kPairs : TileTerms::kFp32;
-      tiles.left = packed_.const_data_ptr<uint8_t>() + row * 4;
+      tiles.left = packed_.const_data_ptr<uint8_t>();
       tiles.left_stride_bytes = layout_.left_stride * 4;
       tiles.left_transposed = true;
       tiles.steps = layout_.steps(product_);
@@ -185,29 +197,33 @@ void LeftRows::Multiply(int64_t row, int64_t rows, int64_t columns, const uint8_
     case LeftForm::kInPlace:
       tiles.terms = TermsInPlace(product_);
       tiles.left_stride_bytes = product_.a.stride * SourceBytes(product_);
-      tiles.left = static_cast<const uint8_t*>(product_.a.data) + (begin_ + row) * tiles.left_stride_bytes;
+      tiles.left = static_cast<const uint8_t*>(product_.a.data) + begin_ * tiles.left_stride_bytes;
       tiles.steps = product_.k * SourceBytes(product_) / 4;
       tiles.fetches = true;
       break;
   }
   ComputeTiles(tiles);
+  return result.data != nullptr;
 }
 
-void LeftRows::MultiplyPacked(int64_t row, int64_t rows, int64_t columns, const uint8_t* panel,
-                              float* block) const {
+/// By oneDNN's micro-kernels, in blocks of the result that stay in the first-level cache.
+void LeftRows::MultiplyPairs(int64_t columns, const uint8_t* panel, float* sums) const {
+  constexpr int64_t kBlockRows = 64;
   const auto* packed = packed_.const_data_ptr<uint8_t>();
-  for (int64_t begin = 0; begin < layout_.depth; begin += kBlockDepth) {
-    cpu::Multiply({.bf16 = layout_.bf16,
-                   .rows = RoundUp(rows, kRowUnit),
-                   .columns = RoundUp(columns, kRowUnit),
-                   .depth = std::min(kBlockDepth, layout_.depth - begin),
-                   .left = packed + (row * layout_.left_stride + begin) * layout_.element_bytes,
-                   .left_stride = layout_.left_stride,
-                   .right = panel + begin * kPanelColumns * layout_.element_bytes,
-                   .right_stride = kPanelColumns,
-                   .out = block,
-                   .out_stride = kPanelColumns,
-                   .accumulate = begin > 0});
+  for (int64_t row = 0; row < rows_; row += kBlockRows) {
+    for (int64_t begin = 0; begin < layout_.depth; begin += kBlockDepth) {
+      cpu::Multiply({.bf16 = true,
+                     .rows = RoundUp(std::min(kBlockRows, rows_ - row), kRowUnit),
+                     .columns = RoundUp(columns, kRowUnit),
+                     .depth = std::min(kBlockDepth, layout_.depth - begin),
+                     .left = packed + (row * layout_.left_stride + begin) * layout_.element_bytes,
+                     .left_stride = layout_.left_stride,
+                     .right = panel + begin * kPanelColumns * layout_.element_bytes,
+                     .right_stride = kPanelColumns,
+                     .out = sums + row * kPanelColumns,
+                     .out_stride = kPanelColumns,
+                     .accumulate = begin > 0});
+    }
   }
 }
 

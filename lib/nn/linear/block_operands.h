@@ -17,7 +17,7 @@ inline constexpr int64_t kBlockDepth = 512, kPartDepth = 4096;
 
 /// How the left operand is multiplied.
 enum class LeftForm {
-  kPacked,   ///< rows are packed for the micro-kernels
+  kPacked,   ///< rows are packed, bf16 for the micro-kernels
   kTurned,   ///< stored as its transpose: packed with its rows side by side, for tiles (block_tile.h)
   kInPlace,  ///< a row is read but once, or is short: tiles take it where it lies
 };
@@ -36,8 +36,7 @@ struct BlockLayout {
   int64_t element_bytes;
   int64_t depth;  ///< k, padded
   LeftForm form;
-  /// Of a block of the result, which stays in the first-level cache; and of those that are packed at once.
-  int64_t block_rows, task_rows;
+  int64_t task_rows;    ///< rows that are packed and multiplied at once
   int64_t left_stride;  ///< packed elements, of 4 bytes where the operand is turned
 };
 
@@ -63,18 +62,22 @@ class LeftRows {
   LeftRows(const BlockProduct& product, const BlockLayout& layout);
   /// The rows [begin, end), at most task_rows of them, in place of the former ones.
   void Pack(int64_t begin, int64_t end);
-  /// block [rows][kPanelColumns] = the rows [begin + row, begin + row + rows) times a panel.
-  void Multiply(int64_t row, int64_t rows, int64_t columns, const uint8_t* panel, float* block) const;
+  /// sums [end - begin][kPanelColumns] = these rows times a panel.
+  /// \param soon the panel that is multiplied next, or null
+  /// \param result takes the sums where tiles compute them; its data is null: it does not
+  /// \returns whether it took them
+  bool Multiply(int64_t columns, const uint8_t* panel, const uint8_t* soon, const TileResult& result,
+                float* sums) const;
 
  private:
   void PackRows(int64_t begin, int64_t rows);
   void PackTransposed(int64_t begin, int64_t rows);
-  void MultiplyPacked(int64_t row, int64_t rows, int64_t columns, const uint8_t* panel, float* block) const;
+  void MultiplyPairs(int64_t columns, const uint8_t* panel, float* sums) const;
 
   const BlockProduct& product_;
   const BlockLayout layout_;
   at::Tensor packed_;
-  int64_t begin_ = 0;  ///< the first of the rows
+  int64_t begin_ = 0, rows_ = 0;
 };
 
 }  // namespace trainwright::cpu

@@ -40,6 +40,19 @@ struct ContiguousRows {
   ContiguousRows From(int64_t row, int64_t step) const { return {At(row, step), stride_bytes}; }
 };
 
+/// Lines that each tile fetches of what is multiplied next, for each 16 steps of its own.
+constexpr int64_t kLinesAhead = 3, kLineElements = 16;
+inline const float* FetchLines(const float* from) {
+  for (int64_t line = 0; line < kLinesAhead; ++line) {
+    _mm_prefetch(reinterpret_cast<const char*>(from + line * kLineElements), _MM_HINT_T1);
+  }
+  return from + kLinesAhead * kLineElements;
+}
+/// Where the part of a tile begins.
+inline int64_t PartOfTile(int64_t tile, int64_t steps) {
+  return tile * ((steps + 15) / 16) * kLinesAhead * kLineElements;
+}
+
 namespace fp32 {
 constexpr int kTerms = 1;
 constexpr int64_t kBlockSteps = kBlockDepth;

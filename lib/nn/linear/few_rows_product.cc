@@ -55,7 +55,7 @@ class FewRows {
                     .columns = columns,
                     .steps = product_.k * SourceBytes(product_) / 4,
                     .fetches = panel == 0,
-                    .out = sums});
+                    .sums = sums});
       BestKernels().transpose(reinterpret_cast<const uint32_t*>(sums), kPanelColumns, rows, columns,
                               reinterpret_cast<uint32_t*>(turned), kRows);
       BestKernels().store_tile(product_.out_bf16 ? Codec::kBf16 : Codec::kFp32, turned, kRows, columns, rows,

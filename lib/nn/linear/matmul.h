@@ -1,10 +1,11 @@
 /// GEMMs: all of the model's go through here.
 ///
-/// On a CPU with AVX-512 a GEMM is cut into blocks that stay in the cache and is computed by oneDNN's
-/// micro-kernels (brgemm), which LibTorch carries: its own at::mm uses MKL for fp32, which runs at 40 % of
-/// the speed on processors that are not Intel's, and has no bf16 GEMM that adds into fp32. Operands that are
-/// used but once or twice, or stored as their transpose, are taken by tiles of our own, with the same bits
-/// (block_tile.h, few_rows_product.h). Up to kMostThinRows rows times a transposed weight are summed weight
+/// On a CPU with AVX-512 a GEMM is cut into blocks that stay in the cache. In fp32 they are computed by tiles
+/// of our own, which fetch the operand that comes next and write each result once (block_tile.h): LibTorch's
+/// own at::mm uses MKL for fp32, which runs at 40 % of the speed on processors that are not Intel's. In bf16,
+/// where at::mm has no sums in fp32, by oneDNN's micro-kernels (brgemm), which LibTorch carries, or by our
+/// tiles where an operand is used but once or twice, or is stored as its transpose (few_rows_product.h); with
+/// the same bits. Up to kMostThinRows rows times a transposed weight are summed weight
 /// by weight (thin_product.h), on every CPU. Otherwise, and for small GEMMs, at::mm.
 ///
 /// Numerics: fp32 sums over blocks of kBlockDepth terms, in order; bf16 inputs are multiplied exactly and
