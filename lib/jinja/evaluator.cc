@@ -135,9 +135,12 @@ Value Evaluator::EvaluateConcat(const Expression& expression) {
   for (const ExpressionPtr& part : expression.parts) {
     const Value value = Evaluate(*part);
     machine_.WorkOn(value);
-    text.Add(TracedStr(value));
+    const TracedText piece = TracedStr(value);
+    machine_.Charge(piece.cost());
+    text.Add(piece);
   }
-  return machine_.Text(std::move(text));
+  machine_.Charge(32);
+  return Value::String(std::move(text));
 }
 
 Value Evaluator::EvaluateDict(const Expression& expression) {

@@ -390,16 +390,17 @@ Value IndentFilter(Machine& machine, const Value& value, Arguments& arguments) {
     indent.assign(static_cast<size_t>(width), ' ');
   }
   const bool blank = given.TruthOr(2, false);
-  const bool is_data = given.has(0) && given[0].HasData();
+  const TracedText margin(std::move(indent), given.has(0) && given[0].HasData());
   TracedText out;
   bool first = true;
   for (size_t at = 0; at < text.size();) {
     const std::string_view line = NextLine(text.bytes(), false, &at);
+    const TracedText words = text.Part(line);
     machine.Step();
-    machine.Charge(indent.size() + line.size());
+    machine.Charge(margin.cost() + words.cost());
     if (!first) out.Add("\n", false);
-    if (first ? given.TruthOr(1, false) : blank || !line.empty()) out.Add(indent, is_data);
-    out.Add(text.Part(line));
+    if (first ? given.TruthOr(1, false) : blank || !line.empty()) out.Add(margin);
+    out.Add(words);
     first = false;
   }
   return machine.Text(std::move(out));
@@ -412,11 +413,11 @@ Value JoinFilter(Machine& machine, const Value& value, Arguments& arguments) {
   TracedText out;
   bool first = true;
   for (const Value& item : ItemsOf(machine, value)) {
-    if (!first) out.Add(separator);
-    first = false;
     const TracedText text = TracedOf(machine, Follow(machine, item, path));
     machine.Step();
-    machine.Charge(text.size() + separator.size());
+    machine.Charge(text.cost() + separator.cost());
+    if (!first) out.Add(separator);
+    first = false;
     out.Add(text);
   }
   return machine.Text(std::move(out));

@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <utility>
 
 #include "lib/jinja/operators.h"
+#include "lib/jinja/span.h"
 #include "lib/jinja/text.h"
 
 namespace trainwright::jinja {
@@ -167,8 +169,9 @@ class PercentFormatter {
     } else {
       throw Problem(std::string("the format %") + field.type + " is not supported");
     }
-    machine_.Charge(text.size());
-    out_.Add(text, value.HasData());
+    const TracedText piece(std::move(text), value.HasData());
+    machine_.Charge(piece.cost());
+    out_.Add(piece);
   }
 
   Machine& machine_;
@@ -348,11 +351,11 @@ Value ReplaceCounted(Machine& machine, const TracedText& text, const std::string
       ++count;
   }
   if (most >= 0) count = std::min(count, static_cast<uint64_t>(most));
-  machine.Charge(text.cost() + count * by.cost());
-  if (old.empty() || !(text.has_data() || by.has_data())) {
-    const bool is_data = text.has_data() || by.has_data();
-    return Value::String(TracedText(Replaced(text.bytes(), old, by.bytes(), most), is_data));
-  }
+  const bool is_data = text.has_data() || by.has_data(), in_parts = is_data && !old.empty();
+  // What comes in the place of a part of the data cuts them in two.
+  const uint64_t cut = in_parts && text.has_data() ? sizeof(Span) : 0;
+  machine.Charge(text.cost() + count * (by.cost() + cut) + 32);
+  if (!in_parts) return Value::String(TracedText(Replaced(text.bytes(), old, by.bytes(), most), is_data));
   TracedText out;
   size_t done = 0;
   for (; count > 0; --count) {

@@ -90,7 +90,7 @@ Interpreter::Flow Interpreter::RunInScope(const Block& block) {
 Interpreter::Flow Interpreter::RunStatement(const Statement& statement) {
   machine_.Step();
   if (statement.kind == StatementKind::kText) {
-    CountOutput(statement.text.size());
+    CountOutput(statement.text.size(), statement.text.size());
     out_->Add(statement.text, /*is_data=*/false);
     return Flow::kNormal;
   }
@@ -285,13 +285,14 @@ void Interpreter::Print(const Value& value) {
 }
 
 void Interpreter::Write(const TracedText& text) {
-  CountOutput(text.size());
+  CountOutput(text.size(), text.cost());
   out_->Add(text);
 }
 
-void Interpreter::CountOutput(size_t more) {
-  machine_.CheckOutput(out_->size() + more);
-  if (out_ != &text_) machine_.Charge(more);
+void Interpreter::CountOutput(size_t bytes, size_t cost) {
+  machine_.CheckOutput(out_->size() + bytes);
+  // The bytes of the whole text have a limit of their own.
+  machine_.Charge(out_ == &text_ ? cost - bytes : cost);
 }
 
 void Interpreter::Assign(const Expression& target, const Value& value) {

@@ -41,7 +41,9 @@ class Interpreter final : private Evaluator {
   Flow RunBuffered(const Block& block, TracedText* text);
   void Print(const Value& value);
   void Write(const TracedText& text);
-  void CountOutput(size_t more);
+  /// Before a text is added to what is written.
+  /// \param cost as of TracedText
+  void CountOutput(size_t bytes, size_t cost);
   void Assign(const Expression& target, const Value& value);
   Value MakeMacro(const Statement& statement);
   void SetMacroArguments(const Statement& macro, const Arguments& arguments);

@@ -19,8 +19,8 @@ class Parts {
   Parts(Machine& machine, const TracedText& whole) : machine_(machine), whole_(whole) {}
   void Add(std::string_view part) {
     machine_.Step();
-    machine_.Charge(part.size() + 32 + sizeof(Value));
-    parts_.push_back(Value::String(whole_.Part(part)));
+    machine_.Charge(sizeof(Value));
+    parts_.push_back(machine_.Text(whole_.Part(part)));
   }
   Value InOrder() { return Value::List(std::move(parts_)); }
   Value Reversed() {
@@ -269,7 +269,7 @@ Value JoinText(Machine& machine, const Value& self, const Arguments& arguments) 
   bool first = true;
   for (const Value& item : ItemsOf(machine, given[0])) {
     if (!item.is_string()) throw Problem(std::string("join needs strings, not ") + item.TypeName());
-    machine.Charge(item.text().size() + self.text().size());
+    machine.Charge(item.traced().cost() + self.traced().cost());
     if (!first) out.Add(self.traced());
     first = false;
     out.Add(item.traced());

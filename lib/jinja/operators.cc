@@ -6,6 +6,7 @@
 
 #include "lib/jinja/format.h"
 #include "lib/jinja/methods.h"
+#include "lib/jinja/span.h"
 #include "lib/jinja/text.h"
 
 namespace trainwright::jinja {
@@ -356,6 +357,7 @@ Value GetSlice(Machine& machine, const Value& object, const Value& begin, const 
                  ByteOf(object.text(), static_cast<size_t>(last)));
     return machine.Text(std::move(text));
   }
+  if (object.is_string()) machine.Charge(object.text().size() * (sizeof(std::string_view) + sizeof(int64_t)));
   std::vector<int64_t> indexes;
   for (int64_t i = first; by > 0 ? i < last : i > last;) {
     indexes.push_back(i);
@@ -364,7 +366,6 @@ Value GetSlice(Machine& machine, const Value& object, const Value& begin, const 
   }
   machine.Work(indexes.size() / 8);
   if (object.is_string()) {
-    machine.Charge(object.text().size() * sizeof(std::string_view));
     const std::vector<std::string_view> points = PointsOf(object.text());
     TracedText text;
     for (const int64_t i : indexes) text.Add(object.traced().Part(points[static_cast<size_t>(i)]));
@@ -391,7 +392,8 @@ std::vector<Value> ItemsOf(Machine& machine, const Value& value) {
       return items;
     case Kind::kString:
       if (value.is_markup()) throw Problem("an operation on a Markup string is not supported");
-      machine.Charge(value.text().size() * (sizeof(Value) + 32));
+      machine.Charge(value.text().size() *
+                     (sizeof(Value) + 32 + (value.traced().has_data() ? sizeof(Span) : 0)));
       machine.Work(value.text().size());
       for (size_t at = 0; at < value.text().size();) {
         const size_t begin = at;

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdint>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -150,6 +151,49 @@ TEST(RenderedDataTest, NoTemplateSeesWhatIsData) {
     ++compared;
   }
   EXPECT_GT(compared, 1000u);
+}
+
+constexpr uint64_t kPieces = 200;
+
+/// The least limit of values under which a template is rendered.
+uint64_t LeastValueBytes(const std::string& source, bool is_data) {
+  std::string words;
+  for (uint64_t i = 0; i < kPieces; ++i) words += "a-";
+  const Json variables = {{"words", words}, {"letter", "a"}, {"list", Json::array_t(kPieces, "a")}};
+  RenderOptions options;
+  if (is_data) options.data_variables = {"words", "letter", "list"};
+  const Template parsed = Template::Parse(source, "t");
+  uint64_t too_low = 0, enough = uint64_t{1} << 24;
+  while (too_low + 1 < enough) {
+    options.limits.value_bytes = (too_low + enough) / 2;
+    try {
+      parsed.Render(variables, options);
+      enough = options.limits.value_bytes;
+    } catch (const Error&) {
+      too_low = options.limits.value_bytes;
+    }
+  }
+  return enough;
+}
+
+TEST(RenderedDataTest, WhereDataAreCountsAsValuesWhereverItIsKept) {
+  // How often the places of that many pieces are made or taken over on the way.
+  const std::pair<const char*, uint64_t> made[] = {
+      {"{% for i in range(200) %}{{ letter }}-{% endfor %}", 1},
+      {"{% set x %}{% for i in range(200) %}{{ letter }}-{% endfor %}{% endset %}", 2},
+      {"{% set x = list | join('-') %}", 3},
+      {"{% set x = '-'.join(list) %}", 3},
+      {"{% set x = words.replace('-', '+') %}", 1},
+      {"{% set x = words | replace('-', '+') %}", 1},
+      {"{% set x = words.split('-') %}", 1},
+      {"{% set x = words.rsplit('-') %}", 1},
+      {"{% set x = words.replace('-', '\n') | indent(1) %}", 3},
+      {"{% for c in words %}{% endfor %}", 2}};
+  for (const auto& [source, times] : made) {
+    EXPECT_GE(LeastValueBytes(source, /*is_data=*/true),
+              LeastValueBytes(source, /*is_data=*/false) + times * kPieces * sizeof(Span))
+        << source;
+  }
 }
 
 TEST(TracedTextTest, PartsOfManySpansAreThoseOfTheirBytes) {
