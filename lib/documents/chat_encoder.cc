@@ -64,6 +64,22 @@ bool EncodeBehind(const Tokenizer& tokenizer, const SpecialToken& special, std::
   return true;
 }
 
+/// \throws Error{kUsage} where the template asks for an id that the tokenizer lacks
+void RequireIdsOf(const ChatTemplate& chat_template, const TokenizerIdentity& identity) {
+  const auto require = [&](uint32_t id, const std::string& slot) {
+    if (id != kNoId) return;
+    throw Error(ErrorCode::kUsage, "template " + chat_template.name,
+                "has " + slot + ", and the tokenizer has no such id", "",
+                "use a template without it, or write the mark as text in a template file");
+  };
+  for (const std::vector<TemplateItem>& items : chat_template.parts) {
+    for (const TemplateItem& item : items) {
+      if (item.kind == TemplateItem::Kind::kBos) require(identity.bos_id, "{bos}");
+      if (item.kind == TemplateItem::Kind::kEos) require(identity.eos_id, "{eos}");
+    }
+  }
+}
+
 /// Counts words where they are learnt: answers in the runs of theirs, all others in the first.
 void CountSourceBytes(const ChatRecord& record, bool last_turn_only, std::vector<LossRun>* runs) {
   uint64_t answers = 0, others = 0;
@@ -102,21 +118,9 @@ struct ChatEncoder::Writer {
 
 ChatEncoder::ChatEncoder(ChatTemplate chat_template, const Tokenizer* tokenizer, ChatEncoderOptions options)
     : template_(std::move(chat_template)), tokenizer_(tokenizer), options_(options) {
-  const TokenizerIdentity& identity = tokenizer_->identity();
-  const auto require = [&](uint32_t id, const std::string& slot) {
-    if (id != kNoId) return;
-    throw Error(ErrorCode::kUsage, "template " + template_.name,
-                "has " + slot + ", and the tokenizer has no such id", "",
-                "use a template without it, or write the mark as text in a template file");
-  };
-  for (const std::vector<TemplateItem>& items : template_.parts) {
-    for (const TemplateItem& item : items) {
-      if (item.kind == TemplateItem::Kind::kBos) require(identity.bos_id, "{bos}");
-      if (item.kind == TemplateItem::Kind::kEos) require(identity.eos_id, "{eos}");
-    }
-  }
-  if (options_.add_bos) {
-    if (identity.bos_id == kNoId) throw Error(ErrorCode::kUsage, "--bos", "the tokenizer has no such id");
+  RequireIdsOf(template_, tokenizer_->identity());
+  if (options_.add_bos && tokenizer_->identity().bos_id == kNoId) {
+    throw Error(ErrorCode::kUsage, "--bos", "the tokenizer has no such id");
   }
   std::vector<std::string> forbidden;
   for (const SpecialToken& special : tokenizer_->special_tokens()) {
@@ -357,10 +361,12 @@ void ChatEncoder::SetUpJinja() {
   for (const SpecialToken& special : tokenizer_->special_tokens()) {
     if (!special.text.empty()) (special.matched_in_text ? matched_ : unmatched_).push_back(special);
   }
-  EncodedChat end;
-  Writer writer{&end, false};
-  WriteMarked(jinja_->answer_end(), &writer);
-  answer_end_ = std::move(end.ids);
+  for (const bool with_tools : {false, true}) {
+    EncodedChat end;
+    Writer writer{&end, false};
+    WriteMarked(jinja_->answer_end(with_tools), &writer);
+    (with_tools ? answer_end_with_tools_ : answer_end_) = std::move(end.ids);
+  }
 }
 
 void ChatEncoder::WriteMarked(std::string_view text, Writer* writer) const {

@@ -56,7 +56,10 @@ class ChatEncoder {
   void EncodeText(std::string_view instruction, std::string_view text, EncodedChat* chat) const;
   /// What ends an answer in training: the ids between {content} and ], for generation to stop at. May be
   /// empty.
-  const std::vector<uint32_t>& answer_end() const { return answer_end_; }
+  /// \param with_tools of a conversation with tools, for which a model may have a template of its own
+  const std::vector<uint32_t>& answer_end(bool with_tools = false) const {
+    return with_tools && jinja_ ? answer_end_with_tools_ : answer_end_;
+  }
 
   const ChatTemplate& chat_template() const { return template_; }
   /// How many literals there are, counting twice those that may be at the beginning of a text and
@@ -101,7 +104,7 @@ class ChatEncoder {
   std::array<std::vector<LiteralIds>, kTemplatePartCount> literal_ids_;  // by part and item
   std::optional<JinjaChats> jinja_;
   std::vector<SpecialToken> matched_, unmatched_;  // special tokens that the tokenizer knows in text, or not
-  std::vector<uint32_t> answer_end_;
+  std::vector<uint32_t> answer_end_, answer_end_with_tools_;
   size_t literals_ = 0, literal_tokenizations_ = 0;
   std::vector<std::string> unknown_marks_;
 };

@@ -43,18 +43,6 @@ bool IsJinjaSpace(std::string_view text, size_t begin, size_t end) {
   return text.substr(begin, end - begin).find_first_not_of(kJinjaSpace) == std::string_view::npos;
 }
 
-/// What a template says of a conversation is the user's to read; where it says so, less.
-DocumentProblem ProblemOf(const Error& error) {
-  if (const auto* raised = dynamic_cast<const jinja::RaisedError*>(&error)) {
-    return BadConversation("the template refuses it: " + raised->message());
-  }
-  // The record has a line, too: that of the template goes with its name.
-  const std::string place = error.place().empty() ? "" : ", " + error.place();
-  DocumentProblem problem = BadConversation(error.object() + place + ": " + error.problem());
-  problem.hint = error.hint();
-  return problem;
-}
-
 /// Whether a signal ended a rendering: nothing is wrong with the conversation.
 bool IsStop(const Error& error) {
   return error.code() == ErrorCode::kInterrupted || error.code() == ErrorCode::kTerminated;
@@ -131,6 +119,18 @@ struct JinjaChat::Said {
   uint64_t steps = 0;                   // that its renderings have taken
   std::optional<TurnRenderings> apart;  // in place of renderings, where the template allows it
 };
+
+// What a template says of a conversation is the user's to read; where it says so, less.
+DocumentProblem ProblemOfTemplate(const Error& error) {
+  if (const auto* raised = dynamic_cast<const jinja::RaisedError*>(&error)) {
+    return BadConversation("the template refuses it: " + raised->message());
+  }
+  // The record has a line, too: that of the template goes with its name.
+  const std::string place = error.place().empty() ? "" : ", " + error.place();
+  DocumentProblem problem = BadConversation(error.object() + place + ": " + error.problem());
+  problem.hint = error.hint();
+  return problem;
+}
 
 Json MessagesOf(const ChatRecord& record) {
   Json messages = Json::array();
@@ -405,7 +405,7 @@ std::optional<DocumentProblem> JinjaChat::Render(const ChatRecord& record, bool 
     Finish(std::move(plain), chat);
   } catch (const Error& error) {
     if (IsStop(error)) throw;
-    return ProblemOf(error);
+    return ProblemOfTemplate(error);
   }
   std::erase_if(chat->answers, [](const jinja::Span& answer) { return answer.begin == answer.end; });
   if (chat->answers.empty()) return BadConversation("the template " + name_ + " marks no answer in it");
@@ -422,7 +422,7 @@ std::optional<DocumentProblem> JinjaChat::RenderPrompt(const ChatRecord& record,
     Finish(std::move(prompt), chat);
   } catch (const Error& error) {
     if (IsStop(error)) throw;
-    return ProblemOf(error);
+    return ProblemOfTemplate(error);
   }
   return std::nullopt;
 }

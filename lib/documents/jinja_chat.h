@@ -25,6 +25,7 @@
 #include <string_view>
 #include <vector>
 
+#include "lib/base/error.h"
 #include "lib/documents/chat_record.h"
 #include "lib/documents/chat_template.h"
 #include "lib/documents/document_problem.h"
@@ -60,6 +61,8 @@ class JinjaChat {
   std::optional<DocumentProblem> RenderPrompt(const ChatRecord& record, RenderedChat* chat) const;
   /// What follows an answer's words and is predicted; empty when a trial conversation does not show it.
   const std::string& answer_end() const { return answer_end_; }
+  /// Whether a trial conversation shows what follows an answer's words, if only that nothing does.
+  bool shows_answer_end() const { return after_words_.has_value(); }
 
  private:
   struct Said;
@@ -99,6 +102,9 @@ class JinjaChat {
   std::string answer_end_;
   std::optional<std::string> after_words_;  // of the last answer, where a trial conversation shows it
 };
+
+/// Why a template writes no conversation, by what parsing or rendering it was refused with.
+DocumentProblem ProblemOfTemplate(const Error& error);
 
 /// The messages as transformers takes them: a turn's own JSON where the record kept it.
 nlohmann::ordered_json MessagesOf(const ChatRecord& record);

@@ -16,19 +16,22 @@ namespace trainwright {
 class JinjaChats {
  public:
   /// \param tokenizer as of JinjaChat
-  /// \throws Error{kUsage}
+  /// \throws Error{kUsage}; not where the template for tools is no Jinja: that is the problem of each record
+  /// that needs it
   JinjaChats(const ChatTemplate& chat_template, const Tokenizer& tokenizer);
 
   std::optional<DocumentProblem> Render(const ChatRecord& record, bool last_only, RenderedChat* chat) const;
   std::optional<DocumentProblem> RenderPrompt(const ChatRecord& record, RenderedChat* chat) const;
-  /// Of conversations without tools.
-  const std::string& answer_end() const { return usual_.answer_end(); }
+  /// \param with_tools of conversations that have some
+  const std::string& answer_end(bool with_tools) const;
 
  private:
   const JinjaChat& For(const ChatRecord& record) const;
+  std::optional<DocumentProblem> RefusalOf(const ChatRecord& record) const;
 
   JinjaChat usual_;
   std::optional<JinjaChat> of_tools_;
+  std::optional<DocumentProblem> tools_refusal_;  // why of_tools_ is not there, though it is needed
 };
 
 }  // namespace trainwright

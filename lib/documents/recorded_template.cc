@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "lib/base/error.h"
 #include "lib/formats/provenance.h"
 #include "lib/formats/record_kind.h"
 #include "lib/jinja/template.h"
@@ -39,6 +40,20 @@ ChatTemplate TemplateOfLines(const std::string& text) {
   return ParseChatTemplate(text, kName);
 }
 
+/// Whether what a template in Jinja writes depends on the time.
+bool DependsOnTime(const ChatTemplate& chat_template) {
+  const auto uses_time = [&](const std::string& text) {
+    return jinja::Template::Parse(text, "template " + chat_template.name).uses_time();
+  };
+  if (uses_time(chat_template.text)) return true;
+  try {
+    return uses_time(chat_template.tool_text);
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::kUsage) throw;
+    return false;  // it writes nothing: jinja_chats.h
+  }
+}
+
 }  // namespace
 
 nlohmann::json RecordOfTemplate(const ChatTemplate& chat_template) {
@@ -46,13 +61,8 @@ nlohmann::json RecordOfTemplate(const ChatTemplate& chat_template) {
   if (!chat_template.is_jinja) return record;
   record[kLanguage] = kJinja;
   record[kTokens] = chat_template.named_tokens;
-  const auto uses_time = [&](const std::string& text) {
-    return jinja::Template::Parse(text, "template " + chat_template.name).uses_time();
-  };
   // Where it shapes ids alone: the same input makes the same bytes on another day.
-  if (uses_time(chat_template.text) || uses_time(chat_template.tool_text)) {
-    record[kTime] = chat_template.now.time_since_epoch().count();
-  }
+  if (DependsOnTime(chat_template)) record[kTime] = chat_template.now.time_since_epoch().count();
   if (!chat_template.tool_text.empty()) record[kToolText] = chat_template.tool_text;
   return record;
 }

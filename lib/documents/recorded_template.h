@@ -9,7 +9,7 @@
 namespace trainwright {
 
 /// The fields by which provenance keeps the template of conversations. RecordedTemplate reads them.
-/// \throws Error{kUsage} on what is no Jinja though it says so
+/// \throws Error{kUsage} on what is no Jinja though it says so, but for a template for tools
 nlohmann::json RecordOfTemplate(const ChatTemplate& chat_template);
 
 /// The template by which the conversations of a data set were written: of pretokenize's record of options,

@@ -32,6 +32,7 @@ struct Prompt {
   std::vector<int64_t> ids;
   std::vector<std::shared_ptr<const CachedContext>> contexts;  // before the ids
   std::shared_ptr<const RecurrentState> state;                 // likewise
+  std::shared_ptr<const PromptEnds> ends;                      // null: as all others
   std::vector<float> logits;                                   // behind its last token, once computed
   int64_t started = 0;                                         // samples
   std::vector<std::optional<Generation>> finished;
@@ -160,6 +161,7 @@ std::shared_ptr<Prompt> Generator::Read() {
   prompt->ids.assign(tokenized.ids.begin(), tokenized.ids.end());
   prompt->contexts = std::move(tokenized.contexts);
   prompt->state = std::move(tokenized.state);
+  prompt->ends = std::move(tokenized.ends);
   if (prompt->length() > context_) {
     throw Error(ErrorCode::kBadInput, "prompt " + std::to_string(tokenized.index + 1),
                 "has " + std::to_string(prompt->length()) + " tokens, the model's context is " +
@@ -230,7 +232,8 @@ bool Generator::Fill() {
     slot.active = true;
     const int64_t number = options_.first_sample + prompt->started++ * options_.sample_stride;
     slot.sample = {.prompt = prompt->index, .sample = number, .ids = {}};
-    if (stop_) slot.find_end = stop_(prompt->ids);
+    const StopCheck& stop = prompt->ends != nullptr ? prompt->ends->stop : stop_;
+    slot.find_end = stop ? stop(prompt->ids) : FindEnd();
     started.push_back(&slot);
   }
   compute();
@@ -338,7 +341,9 @@ std::vector<float> Generator::Penalized(const Slot& slot, const float* logits) c
 }
 
 void Generator::Advance(Slot* slot, Choice&& choice) {
-  if (std::find(options_.ends.begin(), options_.ends.end(), choice.token) != options_.ends.end()) {
+  const std::vector<uint32_t>& ends =
+      slot->prompt->ends != nullptr ? slot->prompt->ends->ids : options_.ends;
+  if (std::find(ends.begin(), ends.end(), choice.token) != ends.end()) {
     return End(slot, FinishReason::kEos);
   }
   std::vector<uint32_t>& ids = slot->sample.ids;

@@ -54,6 +54,21 @@ struct GenerationOptions {
   std::function<void(uint32_t)> watch = {};
 };
 
+struct SampleEnd {
+  FinishReason reason = FinishReason::kStop;
+  size_t ids = 0;  ///< that remain of the sample: those after them ended it
+};
+/// Looks whether the ids of one sample end it: called after each, with all that there are.
+using FindEnd = std::function<std::optional<SampleEnd>(const std::vector<uint32_t>& ids)>;
+/// Makes what looks at the next sample of a prompt.
+using StopCheck = std::function<FindEnd(std::span<const int64_t> prompt)>;
+
+/// What ends the samples of a prompt.
+struct PromptEnds {
+  std::vector<uint32_t> ids;  ///< as GenerationOptions::ends
+  StopCheck stop;             ///< may be empty
+};
+
 /// \param index number of the prompt: what its samples' random numbers depend on
 struct TokenizedPrompt {
   uint64_t index = 0;
@@ -63,6 +78,8 @@ struct TokenizedPrompt {
   std::vector<std::shared_ptr<const CachedContext>> contexts = {};
   /// Of a sequence that the ids continue, which is not computed either; null: they begin one.
   std::shared_ptr<const RecurrentState> state = {};
+  /// In place of what ends the samples of all others; null: as theirs.
+  std::shared_ptr<const PromptEnds> ends = {};
 };
 
 struct Generation {
@@ -86,14 +103,6 @@ struct GenerationCounts {
 using NextPrompt = std::function<bool(TokenizedPrompt*)>;
 /// Takes a sample. They come in order: all of the first prompt, then all of the second.
 using TakeGeneration = std::function<void(Generation&&)>;
-struct SampleEnd {
-  FinishReason reason = FinishReason::kStop;
-  size_t ids = 0;  ///< that remain of the sample: those after them ended it
-};
-/// Looks whether the ids of one sample end it: called after each, with all that there are.
-using FindEnd = std::function<std::optional<SampleEnd>(const std::vector<uint32_t>& ids)>;
-/// Makes what looks at the next sample of a prompt.
-using StopCheck = std::function<FindEnd(std::span<const int64_t> prompt)>;
 
 /// Holds prompts and finished samples in memory only as far as the order of the output makes it.
 /// \param stop may be empty

@@ -138,7 +138,12 @@ class Job {
       chat_.emplace(*chat_template, checkpoint_.tokenizer.get());
     }
     if (settings.chat) StartChat();
-    ends_ = Ends();
+    ends_ = Ends(/*with_tools=*/false);
+    if (chat_ && chat_->answer_end(/*with_tools=*/true) != chat_->answer_end()) {
+      tool_ends_ = Ends(/*with_tools=*/true);
+      ends_of_tool_prompts_ =
+          std::make_shared<PromptEnds>(PromptEnds{.ids = tool_ends_->ids, .stop = StopCheckOf(&*tool_ends_)});
+    }
     output_ = MakeSampleOutput(checkpoint_.tokenizer.get(), &ends_, WritesText(settings, on_terminal), out);
     if (!settings.context_cache.empty()) OpenContexts();
     state_.emplace(settings, checkpoint_, precision_, world->is_writer());
@@ -147,7 +152,8 @@ class Job {
   nlohmann::ordered_json Run() {
     if (world_->size() > 1) {
       Facts facts = FactsOfJob(checkpoint_, settings_, precision_, state_->identity());
-      facts["what ends a sample"] = nlohmann::json({ends_.ids, ends_.sequences, ends_.texts()}).dump();
+      facts["what ends a sample"] = FactOf(ends_);
+      if (tool_ends_) facts["what ends a sample with tools"] = FactOf(*tool_ends_);
       RequireEqual(world_, facts);
     }
     GenerationOptions options{
@@ -164,13 +170,7 @@ class Job {
     if (output_->watches()) options.watch = [this](uint32_t id) { output_->See(id); };
     state_->AskFor(&options);
     const auto start = std::chrono::steady_clock::now();
-    StopCheck stop;
-    if (!ends_.texts().empty() || !ends_.sequences.empty()) {
-      stop = [this](std::span<const int64_t> prompt) -> FindEnd {
-        const auto finder = std::make_shared<EndFinder>(checkpoint_.tokenizer.get(), &ends_, prompt);
-        return [finder](const std::vector<uint32_t>& ids) { return finder->Find(ids); };
-      };
-    }
+    const StopCheck stop = StopCheckOf(&ends_);
     const GenerationCounts counts = GenerateOnRanks(
         world_, settings_.prompt ? RankDivision::kSamples : RankDivision::kPrompts, checkpoint_.model.get(),
         options, [this](TokenizedPrompt* prompt) { return Next(prompt); }, stop,
@@ -193,6 +193,10 @@ class Job {
                                       {"adapter", checkpoint_.adapter_identity},
                                       {"data", data}};
     if (!ends_.sequences.empty()) summary["end_sequences"] = ends_.sequences;
+    if (tool_ends_) {
+      summary["end_ids_with_tools"] = tool_ends_->ids;
+      if (!tool_ends_->sequences.empty()) summary["end_sequences_with_tools"] = tool_ends_->sequences;
+    }
     if (state_->before() != nullptr) summary["state"] = state_->identity();
     Tell(DescribeIdentity(checkpoint_, data));
     if (filter_ && !settings_.gold.empty()) {
@@ -216,14 +220,29 @@ class Job {
   struct Asked {
     PromptLine line;
     std::vector<uint32_t> ids;
+    const SampleEnds* ends;  // of its samples
   };
 
   /// What ends a sample, by --stop, by the model and by the template.
-  SampleEnds Ends() const {
+  SampleEnds Ends(bool with_tools) const {
     std::vector<uint32_t> ids = EndIdsOf(checkpoint_.folder);
     if (identity().eos_id != kNoId) ids.push_back(identity().eos_id);
     return SampleEndsOf(*checkpoint_.tokenizer, std::move(ids),
-                        chat_ ? chat_->answer_end() : std::vector<uint32_t>(), settings_.stops);
+                        chat_ ? chat_->answer_end(with_tools) : std::vector<uint32_t>(), settings_.stops);
+  }
+
+  static std::string FactOf(const SampleEnds& ends) {
+    return nlohmann::json({ends.ids, ends.sequences, ends.texts()}).dump();
+  }
+
+  /// \param ends outlive it
+  /// \returns what looks for those that are no single ids; empty: there are none
+  StopCheck StopCheckOf(const SampleEnds* ends) const {
+    if (ends->texts().empty() && ends->sequences.empty()) return {};
+    return [this, ends](std::span<const int64_t> prompt) -> FindEnd {
+      const auto finder = std::make_shared<EndFinder>(checkpoint_.tokenizer.get(), ends, prompt);
+      return [finder](const std::vector<uint32_t>& ids) { return finder->Find(ids); };
+    };
   }
 
   void Tell(const std::string& message) const {
@@ -254,7 +273,8 @@ class Job {
   bool Next(TokenizedPrompt* prompt) {
     std::optional<PromptLine> line = NextLine();
     if (!line) return false;
-    Asked asked{.line = std::move(*line), .ids = {}};
+    const bool has_tool_ends = tool_ends_ && !line->conversation.tools_json.empty();
+    Asked asked{.line = std::move(*line), .ids = {}, .ends = has_tool_ends ? &*tool_ends_ : &ends_};
     if (chat_) {
       if (const auto problem = chat_->EncodePrompt(asked.line.conversation, &asked.ids)) {
         throw Error(ErrorCode::kBadInput, "prompt", problem->problem, asked.line.place, problem->hint);
@@ -267,8 +287,11 @@ class Job {
       throw Error(ErrorCode::kBadInput, "prompt", "holds no token", asked.line.place,
                   "give some text, or --bos");
     }
-    *prompt = {
-        .index = read_++, .ids = asked.ids, .contexts = ContextsOf(asked.line), .state = state_->before()};
+    *prompt = {.index = read_++,
+               .ids = asked.ids,
+               .contexts = ContextsOf(asked.line),
+               .state = state_->before(),
+               .ends = has_tool_ends ? ends_of_tool_prompts_ : nullptr};
     if (!world_->is_writer()) return true;
     output_->Begin(asked.ids);
     asked_.push_back(std::move(asked));
@@ -315,17 +338,17 @@ class Job {
   }
 
   /// What the ids add to the prompt's text, without what ended it, which goes from the ids as well.
-  std::string TextOf(const std::vector<uint32_t>& prompt, Generation* generation) const {
-    std::vector<uint32_t> ids = prompt;
+  std::string TextOf(const Asked& asked, Generation* generation) const {
+    std::vector<uint32_t> ids = asked.ids;
     ids.insert(ids.end(), generation->ids.begin(), generation->ids.end());
-    std::string text = TextBehind(ids, prompt.size());
-    RemoveEnd(*checkpoint_.tokenizer, ends_, prompt, generation, &text);
+    std::string text = TextBehind(ids, asked.ids.size());
+    RemoveEnd(*checkpoint_.tokenizer, *asked.ends, asked.ids, generation, &text);
     return text;
   }
 
   void Take(Generation&& generation) {
     const Asked& asked = asked_.front();
-    const std::string text = TextOf(asked.ids, &generation);
+    const std::string text = TextOf(asked, &generation);
     if (!filter_ || filter_->Keep(generation.prompt, asked.line.text, text)) {
       output_->Write(asked.line, generation, text);
     }
@@ -342,6 +365,8 @@ class Job {
   Checkpoint checkpoint_;
   std::optional<ChatEncoder> chat_;
   SampleEnds ends_;
+  std::optional<SampleEnds> tool_ends_;  // of conversations with tools, where theirs are others
+  std::shared_ptr<const PromptEnds> ends_of_tool_prompts_;
   std::unique_ptr<SampleOutput> output_;
   std::optional<ContextCache> contexts_;
   std::optional<PromptState> state_;

@@ -1,5 +1,6 @@
 // Folders with several chat templates in Jinja, each with a name. Expected is what apply_chat_template of
 // transformers 5.23 wrote by such folders.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -94,6 +95,38 @@ TEST_F(NamedTemplatesTest, PromptsWithToolsAreWrittenByTheTemplateForThem) {
   std::vector<uint32_t> ids;
   ASSERT_FALSE(encoder.EncodePrompt(record, &ids));
   EXPECT_EQ(tokenizer->Decode(ids), "f|user: q</s>assistant: ");
+}
+
+TEST_F(NamedTemplatesTest, AnAnswerEndsAsTheTemplateEndsItThatWritesTheConversation) {
+  nlohmann::json list = ListOfBoth();
+  list[0]["template"] =
+      "{% for m in messages %}{% if m.role == 'assistant' %}{% generation %}{{ m.content + '#' }}"
+      "{% endgeneration %}{% else %}{{ m.content }}{% endif %}{% endfor %}";
+  WriteConfig(list);
+  const auto tokenizer = LoadTokenizer("bytes");
+  const ChatEncoder encoder(*FindFolderTemplate(Path()), tokenizer.get());
+  EXPECT_EQ(tokenizer->Decode(encoder.answer_end(/*with_tools=*/false)), "</s>");
+  EXPECT_EQ(tokenizer->Decode(encoder.answer_end(/*with_tools=*/true)), "#");
+}
+
+TEST_F(NamedTemplatesTest, ATemplateForToolsThatIsNoJinjaIsRefusedByTheRecordsThatNeedIt) {
+  WriteConfig(nullptr);
+  Write("chat_template.jinja", kForAll);
+  Write("additional_chat_templates/tool_use.jinja", "a\n{% include 'x' %}");
+  const ChatTemplate found = *FindFolderTemplate(Path());
+  EXPECT_EQ(Written(found, /*with_tools=*/false), kWithoutTools);
+  EXPECT_THAT(Written(found, /*with_tools=*/true),
+              testing::AllOf(testing::HasSubstr("chat_template.jinja (tool_use), line 2: "),
+                             testing::HasSubstr("'include'")));
+}
+
+TEST_F(NamedTemplatesTest, ATemplateForToolsThatIsNoJinjaIsRecordedAsItIs) {
+  nlohmann::json list = ListOfBoth();
+  list[0]["template"] = "{% include 'x' %}";
+  WriteConfig(list);
+  const nlohmann::json record = RecordOfTemplate(*FindFolderTemplate(Path()));
+  EXPECT_EQ(record.at("template_tool_use"), "{% include 'x' %}");
+  EXPECT_FALSE(record.contains("template_time_s"));
 }
 
 TEST_F(NamedTemplatesTest, ProvenanceKeepsTheTemplateForTools) {

@@ -3,8 +3,16 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cstdint>
 #include <map>
+#include <memory>
+#include <optional>
 #include <set>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "lib/eval/generate_job.h"
 #include "lib/loading/packed_batch.h"
@@ -70,6 +78,35 @@ TEST(GenerateTest, TokensEqualThoseOfRecomputingFromScratch) {
     EXPECT_EQ(token, LogitsFromScratch(model.get(), ids).argmax().item<int64_t>()) << "after " << ids.size();
     ids.push_back(token);
   }
+}
+
+TEST(GenerateTest, APromptsOwnEndsStandInPlaceOfThoseOfAll) {
+  const auto model = BytesModel();
+  const std::vector<uint32_t> ids = GenerateOne(model.get(), {.max_tokens = 20}, "To be").ids;
+  const auto ends = std::make_shared<PromptEnds>(PromptEnds{.ids = {ids[4]}, .stop = {}});
+  const StopCheck after_two = [](std::span<const int64_t>) -> FindEnd {
+    return [](const std::vector<uint32_t>& made) -> std::optional<SampleEnd> {
+      if (made.size() < 2) return std::nullopt;
+      return SampleEnd{.reason = FinishReason::kStop, .ids = 2};
+    };
+  };
+  uint64_t next = 0;
+  std::vector<Generation> samples;
+  Generate(
+      model.get(), {.max_tokens = 20, .batch = 1},
+      [&](TokenizedPrompt* prompt) {
+        if (next == 2) return false;
+        *prompt = {next, Ids("To be")};
+        if (next++ == 0) prompt->ends = ends;
+        return true;
+      },
+      after_two, [&](Generation&& sample) { samples.push_back(std::move(sample)); });
+  ASSERT_EQ(samples.size(), 2u);
+  const auto end = std::find(ids.begin(), ids.end(), ids[4]);
+  EXPECT_EQ(samples[0].ids, std::vector<uint32_t>(ids.begin(), end));
+  EXPECT_EQ(samples[0].finish, FinishReason::kEos);
+  EXPECT_EQ(samples[1].ids, std::vector<uint32_t>(ids.begin(), ids.begin() + 2));
+  EXPECT_EQ(samples[1].finish, FinishReason::kStop);
 }
 
 TEST(GenerateTest, IdsBeyondATokenizersAreNeverChosen) {

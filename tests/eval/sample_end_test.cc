@@ -147,5 +147,41 @@ TEST(SampleEndTest, AnAnswersEndOfSeveralTokensIsNoPartOfTextOrIds) {
   EXPECT_EQ(AsText(sink.bytes()), sample["text"].get<std::string>() + "\n");
 }
 
+TEST(SampleEndTest, AnswersToPromptsWithToolsEndAsTheTemplateForToolsEndsThem) {
+  const test::TemporaryFolder folder;
+  test::WriteModel(folder.path());
+  GenerateSettings settings = {.prompt = "To be", .max_tokens = 40};
+  settings.sampling.temperature = 1;
+  std::vector<uint32_t> ids;
+  size_t place = 0;
+  do {
+    ++settings.seed;
+    ASSERT_LT(settings.seed, 200u);
+    ids = SampleOf(folder.path(), settings)["ids"].get<std::vector<uint32_t>>();
+    place = PlaceOfLetters(ids);
+  } while (place == ids.size() || ids[place] == ids[place + 1]);
+  const auto ended_by = [](uint32_t letter) {
+    return "{% for m in messages %}{% if m.role == 'assistant' %}{% generation %}{{ m.content + '" +
+           std::string(1, static_cast<char>(letter)) +
+           "' }}{% endgeneration %}{% else %}{{ m.content }}{% endif %}{% endfor %}";
+  };
+  const nlohmann::json list = {{{"name", "default"}, {"template", ended_by(ids[place])}},
+                               {{"name", "tool_use"}, {"template", ended_by(ids[place + 1])}}};
+  Write(folder.path("templates.json"), nlohmann::json{{"chat_template", list}}.dump());
+  settings.prompt.reset();
+  settings.chat_template = folder.path("templates.json");
+  settings.input = folder.path("prompts.jsonl");
+  const auto expect = [&](const std::string& prompt, uint32_t end) {
+    Write(settings.input, prompt + "\n");
+    const nlohmann::json sample = SampleOf(folder.path(), settings);
+    EXPECT_EQ(sample["finish"], "eos") << prompt;
+    EXPECT_EQ(sample["ids"], nlohmann::json(std::vector(ids.begin(), std::find(ids.begin(), ids.end(), end))))
+        << prompt;
+  };
+  expect(R"({"prompt": "To be"})", ids[place]);
+  expect(R"({"prompt": "To be", "tools": [{"type": "function", "function": {"name": "f"}}]})",
+         ids[place + 1]);
+}
+
 }  // namespace
 }  // namespace trainwright
