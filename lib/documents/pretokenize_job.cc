@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <numeric>
 #include <set>
+#include <system_error>
 #include <utility>
 
 #include "lib/base/checksum.h"
@@ -18,6 +19,7 @@
 #include "lib/documents/reference_check.h"
 #include "lib/formats/provenance.h"
 #include "lib/io/ordered_workers.h"
+#include "lib/tok/folder_text_marks.h"
 #include "lib/tok/tokenizer.h"
 #include "lib/tok/tokenizer_folder.h"
 #include "lib/tok/utf8.h"
@@ -301,6 +303,26 @@ void RequireId(uint32_t id, const std::string& flag, const PretokenizeJobOptions
               "run without " + flag);
 }
 
+/// Says it where documents lack the BOS that the folder's tokenizer puts before texts by itself elsewhere.
+void TellOfMissingBos(const PretokenizeJobOptions& options, const Tokenizer& tokenizer) {
+  std::error_code ignored;
+  if (options.add_bos || options.records != RecordKind::kLm) return;
+  if (!std::filesystem::is_directory(options.tokenizer, ignored)) return;
+  std::vector<std::string> begin;
+  try {
+    begin = ReadTextMarks(options.tokenizer).begin;
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::kBadInput) throw;
+    return;  // what it puts is not known
+  }
+  for (const SpecialToken& special : tokenizer.special_tokens()) {
+    if (special.id != tokenizer.identity().bos_id) continue;
+    if (std::find(begin.begin(), begin.end(), special.text) == begin.end()) continue;
+    return LogInfo("no --bos is given: documents do not begin with " + special.text +
+                   ", as texts do where transformers reads the tokenizer of " + options.tokenizer);
+  }
+}
+
 std::unique_ptr<ByteSink> OpenOutput(const PretokenizeJobOptions& options, const std::string& path) {
   return OpenSink(path, options.to == OutputFormat::kTokens, options.allow_terminal);
 }
@@ -451,6 +473,7 @@ Pretokenizer::Pretokenizer(const PretokenizeJobOptions& job) : impl_(std::make_u
   if (options.add_known_eos && options.records == RecordKind::kLm)
     impl_->options.add_eos |= tokenizer.identity().eos_id != kNoId;
   LogDebug("tokenizer " + options.tokenizer + ": " + tokenizer.method());
+  TellOfMissingBos(options, tokenizer);
   const ChatEncoderOptions chat_options = {.add_bos = options.add_bos,
                                            .last_turn_only = options.last_turn_only};
   std::optional<ChatEncoder>& chat_encoder = impl_->chat_encoder;

@@ -11,13 +11,13 @@
 #include "lib/base/error.h"
 #include "lib/documents/chat_template.h"
 #include "lib/embedding/python_files.h"
-#include "lib/embedding/text_marks.h"
 #include "lib/formats/json_text.h"
 #include "lib/io/byte_sink.h"
 #include "lib/io/byte_source.h"
 #include "lib/model/embedding_projection.h"
 #include "lib/spec/config_json.h"
 #include "lib/spec/model_files.h"
+#include "lib/tok/folder_text_marks.h"
 
 namespace trainwright {
 namespace {

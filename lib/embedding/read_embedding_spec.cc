@@ -9,7 +9,7 @@
 #include "lib/base/bytes.h"
 #include "lib/base/error.h"
 #include "lib/embedding/embedding_spec.h"
-#include "lib/embedding/text_marks.h"
+#include "lib/embedding/text_template.h"
 #include "lib/formats/json_fields.h"
 #include "lib/formats/json_text.h"
 #include "lib/io/byte_source.h"

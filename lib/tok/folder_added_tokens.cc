@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "lib/base/bytes.h"
-#include "lib/formats/json_text.h"
 #include "lib/io/byte_source.h"
+#include "lib/tok/folder_json.h"
 #include "lib/tok/sentencepiece_model.h"
 
 namespace trainwright {
@@ -16,23 +16,8 @@ namespace {
 
 using nlohmann::json;
 
-constexpr uint64_t kMaxConfigBytes = uint64_t{16} << 20;
 constexpr uint64_t kMaxModelBytes = uint64_t{1} << 30;
 constexpr size_t kMostDescribed = 4;
-
-/// An empty object where there is no such file, or it is no object.
-json ObjectAt(const std::filesystem::path& path) {
-  std::error_code ignored;
-  if (!std::filesystem::is_regular_file(path, ignored)) return json::object();
-  json object = JsonOf(AsText(ReadWholeFile(path.string(), kMaxConfigBytes)));
-  return object.is_object() ? object : json::object();
-}
-
-/// The text of a token: a string, or an object that has it.
-std::string TextOf(const json& token) {
-  if (token.is_object()) return TextOf(token.value("content", json()));
-  return token.is_string() ? token.get<std::string>() : "";
-}
 
 /// \returns whether it is an id
 bool IdOf(const json& value, uint32_t* id) {
@@ -43,14 +28,14 @@ bool IdOf(const json& value, uint32_t* id) {
 
 /// added_tokens.json has ids by texts, and tokenizer_config.json tokens by ids; as transformers 5 writes it,
 /// tokenizer.json alone has them.
-AddedTokens TokensNamedIn(const std::filesystem::path& folder, const json& config) {
+AddedTokens TokensNamedIn(const std::string& folder, const json& config) {
   AddedTokens tokens;
   uint32_t id = 0;
-  const json by_text = ObjectAt(folder / "added_tokens.json");
+  const json by_text = ObjectOfFolder(folder, "added_tokens.json");
   for (const auto& [text, value] : by_text.items()) {
     if (IdOf(value, &id)) tokens[id] = text;
   }
-  const std::filesystem::path file = folder / "tokenizer.json";
+  const std::filesystem::path file = std::filesystem::path(folder) / kTokenizerJsonFile;
   std::error_code ignored;
   if (config.value("backend", json()) == "tokenizers" && std::filesystem::is_regular_file(file, ignored)) {
     tokens.merge(AddedTokensOfJson(AsText(ReadWholeFile(file.string(), kMaxModelBytes))));
@@ -61,7 +46,7 @@ AddedTokens TokensNamedIn(const std::filesystem::path& folder, const json& confi
   for (const auto& [key, token] : by_id.items()) {
     const char* const end = key.data() + key.size();
     const auto [stop, error] = std::from_chars(key.data(), end, id);
-    if (error == std::errc() && stop == end && !TextOf(token).empty()) tokens[id] = TextOf(token);
+    if (error == std::errc() && stop == end && !TextOfToken(token).empty()) tokens[id] = TextOfToken(token);
   }
   return tokens;
 }
@@ -75,33 +60,25 @@ std::string AsPiece(const std::string& text) {
 
 /// Whether it is the padding's, and nothing else's.
 bool OnlyPads(const std::string& text, const json& config) {
-  return text == TextOf(config.value("pad_token", json())) &&
-         text != TextOf(config.value("eos_token", json())) &&
-         text != TextOf(config.value("bos_token", json()));
+  const auto token = [&](const char* name) { return TextOfToken(config.value(name, json())); };
+  return text == token("pad_token") && text != token("eos_token") && text != token("bos_token");
 }
 
 }  // namespace
 
 AddedTokens AddedTokensOfJson(std::string_view tokenizer_json) {
-  // The vocabulary is most of the file and not wanted.
-  const auto skip_model = [](int depth, json::parse_event_t event, const json& value) {
-    return !(depth == 1 && event == json::parse_event_t::key && value == "model");
-  };
   AddedTokens tokens;
-  if (IsNestedTooDeep(tokenizer_json)) return tokens;
-  const json object = json::parse(tokenizer_json, skip_model, /*allow_exceptions=*/false);
-  if (!object.is_object()) return tokens;
   uint32_t id = 0;
-  const json added = object.value("added_tokens", json());
+  const json added = ObjectOfTokenizerJson(tokenizer_json).value("added_tokens", json());
   for (const json& token : added) {
-    if (token.is_object() && IdOf(token.value("id", json()), &id)) tokens[id] = TextOf(token);
+    if (token.is_object() && IdOf(token.value("id", json()), &id)) tokens[id] = TextOfToken(token);
   }
   return tokens;
 }
 
 AddedTokens TokensLackingInModel(const std::string& folder) {
   namespace fs = std::filesystem;
-  const json config = ObjectAt(fs::path(folder) / "tokenizer_config.json");
+  const json config = ObjectOfFolder(folder, kTokenizerConfigFile);
   const std::string path = (fs::path(folder) / "tokenizer.model").string();
   std::error_code ignored;
   if (!fs::is_regular_file(path, ignored)) return {};
@@ -111,7 +88,7 @@ AddedTokens TokensLackingInModel(const std::string& folder) {
   std::string problem;
   const std::vector<uint8_t> content = ReadWholeFile(path, kMaxModelBytes);
   if (!ParseSentencePieceModel(AsText(content), &model, &problem)) return {};
-  const json special = ObjectAt(fs::path(folder) / "special_tokens_map.json");
+  const json special = ObjectOfFolder(folder, "special_tokens_map.json");
   std::erase_if(tokens, [&](const auto& token) {
     const auto& [id, text] = token;
     const bool known = id < model.pieces.size() && AsPiece(model.pieces[id].text) == AsPiece(text);

@@ -1,0 +1,24 @@
+/// The JSON files of a folder in Hugging Face's layout. What is broken in them says nothing.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
+
+namespace trainwright {
+
+inline constexpr char kTokenizerJsonFile[] = "tokenizer.json";
+inline constexpr char kTokenizerConfigFile[] = "tokenizer_config.json";
+
+/// What a tokenizer.json file says, without its member "model", which is most of it and seldom wanted; an
+/// empty object where it is no object.
+nlohmann::json ObjectOfTokenizerJson(std::string_view content);
+
+/// A file of the folder, tokenizer.json likewise; an empty object where there is none, or it is no object.
+/// \throws Error{kIo}, Error{kBadInput} above 1 GiB
+nlohmann::json ObjectOfFolder(const std::string& folder, const std::string& name);
+
+/// How a token is written: a string, or an object that has it as its content. Empty: it is no token.
+std::string TextOfToken(const nlohmann::json& token);
+
+}  // namespace trainwright
