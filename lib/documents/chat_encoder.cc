@@ -380,7 +380,7 @@ void ChatEncoder::WriteMarked(std::string_view text, Writer* writer) const {
     }
     WriteText(text.substr(begin, at - begin), writer);
     writer->chat->ids.push_back(special->id);
-    writer->at_start = special->id == bos;
+    writer->at_start = template_.marks_behind_specials || special->id == bos;
     writer->behind = nullptr;
     begin = at += special->text.size();
   }

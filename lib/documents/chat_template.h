@@ -77,6 +77,9 @@ struct ChatTemplate {
   std::vector<std::pair<std::string, std::string>>
       named_tokens;                   ///< bos_token and its like, as in its folder
   std::chrono::sys_seconds now = {};  ///< what its strftime_now returns
+  /// Where a tokenizer marks the beginning of a text: the mark comes after every special token of the
+  /// template, not after BOS alone (MarksTextBehindSpecials of its folder).
+  bool marks_behind_specials = false;
 
   const std::vector<TemplateItem>& part(TemplatePart which) const {
     return parts[static_cast<size_t>(which)];

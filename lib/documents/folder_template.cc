@@ -12,6 +12,7 @@
 #include "lib/formats/json_text.h"
 #include "lib/io/byte_sink.h"
 #include "lib/io/byte_source.h"
+#include "lib/tok/tokenizer_folder.h"
 
 namespace trainwright {
 namespace {
@@ -129,6 +130,16 @@ std::string WithTokensSet(const std::string& text, const NamedTokens& tokens, co
   return with_tokens + text;
 }
 
+/// Has transformers mark texts as MarksTextBehindSpecials says of the folder then.
+void AskForMarksBehindSpecials(const std::string& folder) {
+  const std::filesystem::path path = std::filesystem::path(folder) / kTokenizerConfigName;
+  if (!std::filesystem::exists(path)) return;
+  auto config = OrderedJsonOf(AsText(ReadWholeFile(path, kMaxTokenizerConfigBytes)));
+  if (!config.is_object() || !config.contains("legacy")) return;
+  config["legacy"] = true;
+  WriteFileAtomically(path, AsBytes(config.dump(2) + "\n"));
+}
+
 }  // namespace
 
 std::optional<ChatTemplate> FindFolderTemplate(const std::string& folder) {
@@ -141,8 +152,10 @@ std::optional<ChatTemplate> FindFolderTemplate(const std::string& folder) {
   } else {
     found = TemplateOfConfig(config, ReadTokenizerConfig(config));
   }
+  if (!found) return std::nullopt;
   const std::filesystem::path of_tools = NamedTemplateFile(folder, kToolUse);
-  if (found && std::filesystem::exists(of_tools)) found->tool_text = ReadTemplate(of_tools);
+  if (std::filesystem::exists(of_tools)) found->tool_text = ReadTemplate(of_tools);
+  found->marks_behind_specials = MarksTextBehindSpecials(folder);
   return found;
 }
 
@@ -150,19 +163,23 @@ std::optional<ChatTemplate> FindAdapterTemplate(const std::string& adapter, cons
   std::optional<ChatTemplate> found = FindFolderTemplate(adapter);
   if (!found) return FindFolderTemplate(base);
   NameMoreTokens(base, &*found);
+  found->marks_behind_specials |= MarksTextBehindSpecials(base);
   return found;
 }
 
 std::optional<ChatTemplate> LoadTemplateFile(const std::string& path) {
   const std::filesystem::path file(path);
   if (!std::filesystem::is_regular_file(file)) return std::nullopt;
+  std::optional<ChatTemplate> found;
   if (file.extension() == kJinjaExtension) {
-    return JinjaTemplate(path, ReadTemplate(path),
-                         ReadTokenizerConfig(file.parent_path() / kTokenizerConfigName));
+    found = JinjaTemplate(path, ReadTemplate(path),
+                          ReadTokenizerConfig(file.parent_path() / kTokenizerConfigName));
+  } else if (file.extension() == ".json") {
+    found = TemplateOfConfig(path, ReadTokenizerConfig(file));
+    if (!found) throw Error(ErrorCode::kUsage, path, "has no chat_template");
   }
-  if (file.extension() != ".json") return std::nullopt;
-  if (auto found = TemplateOfConfig(path, ReadTokenizerConfig(file))) return found;
-  throw Error(ErrorCode::kUsage, path, "has no chat_template");
+  if (found) found->marks_behind_specials = MarksTextBehindSpecials(file.parent_path());
+  return found;
 }
 
 void WriteFolderTemplate(const std::string& folder, const ChatTemplate& chat_template,
@@ -175,6 +192,7 @@ void WriteFolderTemplate(const std::string& folder, const ChatTemplate& chat_tem
     WriteFileAtomically(path, AsBytes(WithTokensSet(text, chat_template.named_tokens, beside)));
   };
   write(folder + "/" + kJinjaName, chat_template.text);
+  if (chat_template.marks_behind_specials) AskForMarksBehindSpecials(folder);
   if (chat_template.tool_text.empty()) return;
   std::filesystem::create_directories(std::filesystem::path(folder) / kNamedTemplatesFolder);
   write(NamedTemplateFile(folder, kToolUse), chat_template.tool_text);

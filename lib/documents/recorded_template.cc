@@ -14,7 +14,8 @@ namespace trainwright {
 namespace {
 
 constexpr char kText[] = "template", kToolText[] = "template_tool_use", kLanguage[] = "template_language",
-               kTokens[] = "template_tokens", kTime[] = "template_time_s", kJinja[] = "jinja";
+               kTokens[] = "template_tokens", kMarks[] = "template_marks_behind_specials",
+               kTime[] = "template_time_s", kJinja[] = "jinja";
 constexpr char kName[] = "of the training data";
 
 /// What provenance says of templates of conversations, once each.
@@ -24,7 +25,7 @@ std::vector<nlohmann::ordered_json> RecordsIn(const nlohmann::ordered_json& prov
     const auto of = [&](const char* key) { return options.value(key, nlohmann::ordered_json()); };
     if (of("records") != RecordKindName(RecordKind::kSft) || !of(kText).is_string()) continue;
     nlohmann::ordered_json record;
-    for (const char* key : {kText, kToolText, kLanguage, kTokens}) record[key] = of(key);
+    for (const char* key : {kText, kToolText, kLanguage, kTokens, kMarks}) record[key] = of(key);
     if (std::find(records.begin(), records.end(), record) == records.end())
       records.push_back(std::move(record));
   }
@@ -61,6 +62,7 @@ nlohmann::json RecordOfTemplate(const ChatTemplate& chat_template) {
   if (!chat_template.is_jinja) return record;
   record[kLanguage] = kJinja;
   record[kTokens] = chat_template.named_tokens;
+  if (chat_template.marks_behind_specials) record[kMarks] = true;
   // Where it shapes ids alone: the same input makes the same bytes on another day.
   if (DependsOnTime(chat_template)) record[kTime] = chat_template.now.time_since_epoch().count();
   if (!chat_template.tool_text.empty()) record[kToolText] = chat_template.tool_text;
@@ -77,6 +79,7 @@ std::optional<ChatTemplate> RecordedTemplate(const nlohmann::ordered_json& prove
   chat_template.name = kName;
   chat_template.text = text;
   chat_template.is_jinja = true;
+  chat_template.marks_behind_specials = record[kMarks] == true;
   if (record[kToolText].is_string()) chat_template.tool_text = record[kToolText].get<std::string>();
   if (record[kTokens].is_array()) {
     for (const auto& token : record[kTokens]) {

@@ -7,9 +7,9 @@
 
 #include "lib/base/bytes.h"
 #include "lib/base/error.h"
-#include "lib/formats/json_text.h"
 #include "lib/io/byte_source.h"
 #include "lib/tok/folder_added_tokens.h"
+#include "lib/tok/folder_json.h"
 
 namespace trainwright {
 namespace {
@@ -37,7 +37,6 @@ std::string TokenizerJsonWith(const AddedTokens& tokens, const std::string& fold
 
 std::string TokenizerOfFolder(const std::string& folder) {
   namespace fs = std::filesystem;
-  constexpr uint64_t kMaxConfigBytes = uint64_t{16} << 20;
   std::error_code ignored;
   const auto path = [&](const char* name) {
     const fs::path file = fs::path(folder) / name;
@@ -45,14 +44,23 @@ std::string TokenizerOfFolder(const std::string& folder) {
   };
   if (const std::string model = path("tokenizer.model"); !model.empty()) {
     const AddedTokens lacking = TokensLackingInModel(folder);
-    return lacking.empty() ? model : TokenizerJsonWith(lacking, folder, path("tokenizer.json"));
+    return lacking.empty() ? model : TokenizerJsonWith(lacking, folder, path(kTokenizerJsonFile));
   }
-  if (const std::string config = path("tokenizer_config.json"); !config.empty()) {
-    const auto object = JsonOf(AsText(ReadWholeFile(config, kMaxConfigBytes)));
-    if (object.is_object() && object.value(kTokenizerKindField, nlohmann::json()) == "bytes") return "bytes";
-  }
-  const std::string json = path("tokenizer.json");
+  const auto config = ObjectOfFolder(folder, kTokenizerConfigFile);
+  if (config.value(kTokenizerKindField, nlohmann::json()) == "bytes") return "bytes";
+  const std::string json = path(kTokenizerJsonFile);
   return json.empty() ? path("tokenizer.tiktoken") : json;
+}
+
+bool MarksTextBehindSpecials(const std::string& folder) {
+  namespace fs = std::filesystem;
+  std::error_code ignored;
+  const auto has = [&](const char* name) { return fs::exists(fs::path(folder) / name, ignored); };
+  if (!has("tokenizer.model") || has(kTokenizerJsonFile)) return false;
+  const auto config = ObjectOfFolder(folder, kTokenizerConfigFile);
+  const auto kind = config.value("tokenizer_class", nlohmann::json());
+  const bool is_llama = kind == "LlamaTokenizer" || kind == "LlamaTokenizerFast";
+  return is_llama && config.value("legacy", nlohmann::json(true)) != false;
 }
 
 std::string TokenizerFileOf(const std::string& name) {

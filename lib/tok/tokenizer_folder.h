@@ -16,6 +16,13 @@ inline constexpr char kTokenizerKindField[] = "trainwright_tokenizer";
 /// \throws Error{kBadInput} when there is none that has; Error{kIo}
 std::string TokenizerOfFolder(const std::string& folder);
 
+/// Whether a text after any special token begins as one after BOS does, with the mark that SentencePiece puts
+/// at the beginning of a text. By the Llama tokenizers of transformers 4 it does, unless their configuration
+/// says that they are not "legacy". Only of a folder with tokenizer.model alone: a tokenizer.json says by its
+/// normalizer what it does.
+/// \throws Error{kIo}
+bool MarksTextBehindSpecials(const std::string& folder);
+
 /// The file that LoadTokenizer reads: that of a folder, else of this name; empty for the built-in one.
 /// \throws as TokenizerOfFolder
 std::string TokenizerFileOf(const std::string& name);

@@ -587,6 +587,29 @@ TEST_F(JinjaChatTest, ALineOfTheTemplateIsSaidWithItsNameAndLeftOutWhereAVariabl
             "template t: a number of the variables does not fit 64 bits: not supported");
 }
 
+// As LlamaTokenizer of transformers 4.57 is where it is "legacy".
+TEST_F(JinjaChatTest, WhereAFolderAsksForItTextIsMarkedBehindEverySpecialToken) {
+  const auto tokenizer = LoadTokenizer(test::Fixture("../examples/data/mistral-v1.model"));
+  ChatTemplate chat_template =
+      JinjaOf("{% for m in messages %}{{ m.role + m.content + '</s>' }}{% endfor %}"
+              "{% if add_generation_prompt %}{{ 'assistant' }}{% endif %}");
+  const auto prompt = [&] {
+    std::vector<uint32_t> ids;
+    EXPECT_FALSE(ChatEncoder(chat_template, tokenizer.get())
+                     .EncodePrompt(RecordOf(R"({"prompt": "q"})", /*prompt=*/true), &ids));
+    return ids;
+  };
+  std::vector<uint32_t> unmarked;
+  tokenizer->Encode("userq", &unmarked);
+  unmarked.push_back(tokenizer->identity().eos_id);
+  std::vector<uint32_t> marked = unmarked;
+  tokenizer->EncodeContinued("assistant", &unmarked);
+  tokenizer->Encode("assistant", &marked);
+  EXPECT_EQ(prompt(), unmarked);
+  chat_template.marks_behind_specials = true;
+  EXPECT_EQ(prompt(), marked);
+}
+
 TEST_F(JinjaChatTest, ATemplateThatDoesNotTellItsAnswersIsRefused) {
   // Its prompt opens a thought that the answers of a history lack.
   constexpr char kThinks[] =

@@ -50,6 +50,14 @@ TEST(RecordedTemplateTest, AJinjaTemplateIsFoundThroughPackWithItsTokens) {
   EXPECT_EQ(found->named_tokens, tokens);
 }
 
+TEST(RecordedTemplateTest, ThatTextIsMarkedBehindSpecialTokensIsKept) {
+  ChatTemplate marked = JinjaTemplate("a");
+  EXPECT_FALSE(RecordOfTemplate(marked).contains("template_marks_behind_specials"));
+  EXPECT_FALSE(RecordedIn({Pretokenized(marked)})->marks_behind_specials);
+  marked.marks_behind_specials = true;
+  EXPECT_TRUE(RecordedIn({Pretokenized(marked)})->marks_behind_specials);
+}
+
 TEST(RecordedTemplateTest, TemplatesOfLinesAreParsedAndBuiltInOnesAreNamed) {
   for (const std::string& name : BuiltInTemplateNames()) {
     const ChatTemplate built_in = LoadChatTemplate(name);
@@ -113,6 +121,18 @@ TEST_F(FolderTemplateTest, AFileThatNamesNoTokensKeepsNoTemplateFromBeingWritten
   WriteFolderTemplate(Path(), JinjaTemplate("{{ eos_token }}", {{"eos_token", "x"}}), Path());
   EXPECT_EQ(test::ReadFile(folder_.path("chat_template.jinja")),
             "{% set eos_token = \"x\" %}\n{{ eos_token }}");
+}
+
+TEST_F(FolderTemplateTest, ACheckpointMarksTextBehindSpecialTokensAsItsTrainingDataDid) {
+  Write("tokenizer.model", "");
+  Write("tokenizer_config.json", R"({"tokenizer_class": "LlamaTokenizer", "legacy": false})");
+  ChatTemplate chat_template = JinjaTemplate("a");
+  WriteFolderTemplate(Path(), chat_template, Path());
+  EXPECT_FALSE(FindFolderTemplate(Path())->marks_behind_specials);
+  chat_template.marks_behind_specials = true;
+  WriteFolderTemplate(Path(), chat_template, Path());
+  EXPECT_TRUE(FindFolderTemplate(Path())->marks_behind_specials);
+  EXPECT_TRUE(LoadChatTemplate(folder_.path("chat_template.jinja")).marks_behind_specials);
 }
 
 TEST_F(FolderTemplateTest, AnAdaptersTemplateGoesBeforeItsBases) {

@@ -43,6 +43,23 @@ TEST_F(TokenizerFolderTest, AFolderOfTheBuiltInTokenizerIsLoadedAsThat) {
   EXPECT_EQ(LoadTokenizer(folder_.path())->identity(), LoadTokenizer("bytes")->identity());
 }
 
+// As LlamaTokenizer of transformers 4.57 takes "legacy".
+TEST_F(TokenizerFolderTest, LlamasTokenizerMarksTextBehindSpecialTokensUnlessItIsNotLegacy) {
+  Write("tokenizer.model", "");
+  const auto marks = [&](const std::string& config) {
+    Write("tokenizer_config.json", config);
+    return MarksTextBehindSpecials(folder_.path());
+  };
+  EXPECT_TRUE(marks(R"({"tokenizer_class": "LlamaTokenizer"})"));
+  EXPECT_TRUE(marks(R"({"tokenizer_class": "LlamaTokenizer", "legacy": null})"));
+  EXPECT_TRUE(marks(R"({"tokenizer_class": "LlamaTokenizerFast", "legacy": true})"));
+  EXPECT_FALSE(marks(R"({"tokenizer_class": "LlamaTokenizer", "legacy": false})"));
+  EXPECT_FALSE(marks(R"({"tokenizer_class": "T5Tokenizer"})"));
+  EXPECT_FALSE(marks("[broken"));
+  Write("tokenizer.json", "");
+  EXPECT_FALSE(marks(R"({"tokenizer_class": "LlamaTokenizer"})"));
+}
+
 /// A folder of a chat model: a SentencePiece model, and marks that were added to it.
 class AddedTokensTest : public TokenizerFolderTest {
  protected:
