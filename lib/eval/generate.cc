@@ -341,8 +341,7 @@ std::vector<float> Generator::Penalized(const Slot& slot, const float* logits) c
 }
 
 void Generator::Advance(Slot* slot, Choice&& choice) {
-  const std::vector<uint32_t>& ends =
-      slot->prompt->ends != nullptr ? slot->prompt->ends->ids : options_.ends;
+  const std::vector<uint32_t>& ends = slot->prompt->ends != nullptr ? slot->prompt->ends->ids : options_.ends;
   if (std::find(ends.begin(), ends.end(), choice.token) != ends.end()) {
     return End(slot, FinishReason::kEos);
   }

@@ -590,9 +590,9 @@ TEST_F(JinjaChatTest, ALineOfTheTemplateIsSaidWithItsNameAndLeftOutWhereAVariabl
 // As LlamaTokenizer of transformers 4.57 is where it is "legacy".
 TEST_F(JinjaChatTest, WhereAFolderAsksForItTextIsMarkedBehindEverySpecialToken) {
   const auto tokenizer = LoadTokenizer(test::Fixture("../examples/data/mistral-v1.model"));
-  ChatTemplate chat_template =
-      JinjaOf("{% for m in messages %}{{ m.role + m.content + '</s>' }}{% endfor %}"
-              "{% if add_generation_prompt %}{{ 'assistant' }}{% endif %}");
+  ChatTemplate chat_template = JinjaOf(
+      "{% for m in messages %}{{ m.role + m.content + '</s>' }}{% endfor %}"
+      "{% if add_generation_prompt %}{{ 'assistant' }}{% endif %}");
   const auto prompt = [&] {
     std::vector<uint32_t> ids;
     EXPECT_FALSE(ChatEncoder(chat_template, tokenizer.get())
