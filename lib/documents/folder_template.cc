@@ -130,12 +130,12 @@ std::string WithTokensSet(const std::string& text, const NamedTokens& tokens, co
   return with_tokens + text;
 }
 
-/// Has transformers mark texts as MarksTextBehindSpecials says of the folder then.
+/// Has the folder's tokenizer_config.json, if there is one, ask for what MarksTextBehindSpecials reads there.
 void AskForMarksBehindSpecials(const std::string& folder) {
   const std::filesystem::path path = std::filesystem::path(folder) / kTokenizerConfigName;
   if (!std::filesystem::exists(path)) return;
   auto config = OrderedJsonOf(AsText(ReadWholeFile(path, kMaxTokenizerConfigBytes)));
-  if (!config.is_object() || !config.contains("legacy")) return;
+  if (!config.is_object() || config.value("legacy", nlohmann::ordered_json()) == true) return;
   config["legacy"] = true;
   WriteFileAtomically(path, AsBytes(config.dump(2) + "\n"));
 }

@@ -60,7 +60,7 @@ bool MarksTextBehindSpecials(const std::string& folder) {
   const auto config = ObjectOfFolder(folder, kTokenizerConfigFile);
   const auto kind = config.value("tokenizer_class", nlohmann::json());
   const bool is_llama = kind == "LlamaTokenizer" || kind == "LlamaTokenizerFast";
-  return is_llama && config.value("legacy", nlohmann::json(true)) != false;
+  return is_llama && config.value("legacy", nlohmann::json()) == true;
 }
 
 std::string TokenizerFileOf(const std::string& name) {

@@ -133,6 +133,11 @@ TEST_F(FolderTemplateTest, ACheckpointMarksTextBehindSpecialTokensAsItsTrainingD
   WriteFolderTemplate(Path(), chat_template, Path());
   EXPECT_TRUE(FindFolderTemplate(Path())->marks_behind_specials);
   EXPECT_TRUE(LoadChatTemplate(folder_.path("chat_template.jinja")).marks_behind_specials);
+  // Also in the copy of a folder that does not say whether its tokenizer is legacy.
+  Write("tokenizer_config.json", R"({"tokenizer_class": "LlamaTokenizer"})");
+  EXPECT_FALSE(FindFolderTemplate(Path())->marks_behind_specials);
+  WriteFolderTemplate(Path(), chat_template, Path());
+  EXPECT_TRUE(FindFolderTemplate(Path())->marks_behind_specials);
 }
 
 TEST_F(FolderTemplateTest, AnAdaptersTemplateGoesBeforeItsBases) {

@@ -43,21 +43,22 @@ TEST_F(TokenizerFolderTest, AFolderOfTheBuiltInTokenizerIsLoadedAsThat) {
   EXPECT_EQ(LoadTokenizer(folder_.path())->identity(), LoadTokenizer("bytes")->identity());
 }
 
-// As LlamaTokenizer of transformers 4.57 takes "legacy".
-TEST_F(TokenizerFolderTest, LlamasTokenizerMarksTextBehindSpecialTokensUnlessItIsNotLegacy) {
+// Where it is not said, transformers 4 and 5 differ.
+TEST_F(TokenizerFolderTest, LlamasTokenizerMarksTextBehindSpecialTokensWhereItIsSaidToBeLegacy) {
   Write("tokenizer.model", "");
   const auto marks = [&](const std::string& config) {
     Write("tokenizer_config.json", config);
     return MarksTextBehindSpecials(folder_.path());
   };
-  EXPECT_TRUE(marks(R"({"tokenizer_class": "LlamaTokenizer"})"));
-  EXPECT_TRUE(marks(R"({"tokenizer_class": "LlamaTokenizer", "legacy": null})"));
+  EXPECT_TRUE(marks(R"({"tokenizer_class": "LlamaTokenizer", "legacy": true})"));
   EXPECT_TRUE(marks(R"({"tokenizer_class": "LlamaTokenizerFast", "legacy": true})"));
   EXPECT_FALSE(marks(R"({"tokenizer_class": "LlamaTokenizer", "legacy": false})"));
-  EXPECT_FALSE(marks(R"({"tokenizer_class": "T5Tokenizer"})"));
+  EXPECT_FALSE(marks(R"({"tokenizer_class": "LlamaTokenizer", "legacy": null})"));
+  EXPECT_FALSE(marks(R"({"tokenizer_class": "LlamaTokenizer"})"));
+  EXPECT_FALSE(marks(R"({"tokenizer_class": "T5Tokenizer", "legacy": true})"));
   EXPECT_FALSE(marks("[broken"));
   Write("tokenizer.json", "");
-  EXPECT_FALSE(marks(R"({"tokenizer_class": "LlamaTokenizer"})"));
+  EXPECT_FALSE(marks(R"({"tokenizer_class": "LlamaTokenizer", "legacy": true})"));
 }
 
 /// A folder of a chat model: a SentencePiece model, and marks that were added to it.
