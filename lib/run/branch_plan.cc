@@ -79,9 +79,7 @@ PlannedRun PlanBranch(const TrainSettings& settings, const PlanFacts& facts, int
                 "", "give a greater --steps: a branch counts on from its parent's step");
   }
   if (!settings.schedule.empty() && plan.schedule.kind != parent.schedule.kind) {
-    TrainSettings with_rate = settings;
-    with_rate.lr = plan.schedule.peak_lr;
-    PlanSchedule(with_rate, facts, &planned);
+    ReplaceSchedule(settings, facts, parent, &planned);
   } else {
     AdjustSchedule(settings, parent.schedule.total_steps, &plan);
   }

@@ -41,17 +41,20 @@ std::vector<ExplainedOption> ExplainOptions(const std::vector<OptionValue>& give
     ExplainedOption row{option.key, option.value, option.group, OriginName(option.origin), option.source};
     const bool user_said = option.origin != OptionOrigin::kDefault;
     if (resolved.contains(option.key)) row.value = ValueText(resolved[option.key]);
-    if (stored.contains(option.key) && !user_said) {
+    const auto reason = std::find_if(reasons.begin(), reasons.end(), [&](const ChoiceReason& choice) {
+      return choice.option == option.key;
+    });
+    const bool is_chosen = reason != reasons.end();
+    const bool is_stored = stored.contains(option.key) && !user_said;
+    // A branch with another schedule has values that are neither asked for nor its parent's.
+    const bool is_replaced = is_chosen && is_stored && resolved.contains(option.key) &&
+                             resolved.at(option.key) != stored.at(option.key);
+    if (is_stored && !is_replaced) {
       row.value = ValueText(stored[option.key]);
       row.origin = "checkpoint";
-    } else {
-      const auto reason = std::find_if(reasons.begin(), reasons.end(), [&](const ChoiceReason& choice) {
-        return choice.option == option.key;
-      });
-      if (reason != reasons.end()) {
-        if (!user_said) row.origin = "auto";
-        row.reason += (row.reason.empty() ? "" : ": ") + reason->text;
-      }
+    } else if (is_chosen) {
+      if (!user_said) row.origin = "auto";
+      row.reason += (row.reason.empty() ? "" : ": ") + reason->text;
     }
     explained.push_back(std::move(row));
   }

@@ -1,6 +1,7 @@
 #include "lib/run/schedule_planner.h"
 
 #include <algorithm>
+#include <cmath>
 #include <nlohmann/json.hpp>
 #include <string>
 
@@ -12,6 +13,18 @@ namespace trainwright {
 namespace {
 
 constexpr double kLoraLearningRate = 2e-4;
+constexpr char kOfParent[] = "they are the parent's: give other ones";
+
+/// The last rate over the peak where nobody asks for one.
+double UsualFinalRatio(ScheduleKind kind) {
+  if (kind == ScheduleKind::kOneCycle) return 1 / kOneCycleDiv / kOneCycleFinalDiv;
+  return kind == ScheduleKind::kWsd ? 0.0 : 0.1;
+}
+
+/// Whether --min-lr-ratio says something of it.
+bool TakesFinalRatio(ScheduleKind kind) {
+  return kind != ScheduleKind::kConstant && kind != ScheduleKind::kOneCycle;
+}
 
 /// \throws Error{kUsage} on options that have no meaning beside each other
 void CheckMeanings(const TrainSettings& settings, const ScheduleOptions& schedule) {
@@ -107,17 +120,43 @@ void PlanPeakRate(const PlanFacts& facts, PlannedRun* planned) {
   planned->reasons.push_back({"lr", reason, "learning rate " + nlohmann::json(lr).dump()});
 }
 
+/// Asks for the parent's warm-up, where somebody asked for that and nobody for another.
+/// \throws Error{kUsage} where it does not fit
+void KeepWarmup(const TrainPlan& parent, const ScheduleOptions& schedule, TrainSettings* settings) {
+  if (settings->warmup || settings->warmup_ratio || parent.shares.usual_warmup) return;
+  const double steps = parent.schedule.warmup_steps;
+  if (parent.shares.warmup_ratio) {
+    settings->warmup_ratio = parent.shares.warmup_ratio;
+  } else if (steps == std::floor(steps)) {  // a fraction of a step is one-cycle's usual warm-up
+    RequireWarmupThatFits(schedule, kOfParent);
+    settings->warmup = static_cast<int64_t>(steps);
+  }
+}
+
+/// Asks for the parent's last rate, where both schedules take one and the parent's is not what its schedule
+/// usually has; where it is, the branch has its own schedule's, and says so.
+void KeepFinalRatio(const ScheduleOptions& parent, TrainSettings* settings, PlannedRun* planned) {
+  const ScheduleKind kind = planned->plan.schedule.kind;
+  if (settings->min_lr_ratio || !TakesFinalRatio(kind) || !TakesFinalRatio(parent.kind)) return;
+  const double stored = parent.final_lr_ratio, usual = UsualFinalRatio(kind);
+  if (stored != UsualFinalRatio(parent.kind)) {
+    settings->min_lr_ratio = stored;
+  } else if (stored != usual) {
+    planned->reasons.push_back(
+        {"min-lr-ratio",
+         "what " + ScheduleKindName(kind) + " has by default; the parent's " + nlohmann::json(stored).dump() +
+             " is " + ScheduleKindName(parent.kind) + "'s",
+         "last learning rate " + nlohmann::json(usual).dump() + " of the peak"});
+  }
+}
+
 }  // namespace
 
 void PlanSchedule(const TrainSettings& settings, const PlanFacts& facts, PlannedRun* planned) {
   ScheduleOptions& schedule = planned->plan.schedule;
   schedule.cycle_beta1 = settings.cycle_momentum;
   CheckMeanings(settings, schedule);
-  if (schedule.kind == ScheduleKind::kOneCycle) {
-    schedule.final_lr_ratio = 1 / kOneCycleDiv / kOneCycleFinalDiv;
-  } else if (!settings.min_lr_ratio) {
-    schedule.final_lr_ratio = schedule.kind == ScheduleKind::kWsd ? 0.0 : 0.1;
-  }
+  if (!settings.min_lr_ratio) schedule.final_lr_ratio = UsualFinalRatio(schedule.kind);
   const bool has_usual_decay = schedule.kind == ScheduleKind::kWsd && !settings.decay_steps;
   planned->plan.shares = {.warmup_ratio = settings.warmup_ratio,
                           .usual_warmup = !settings.warmup && !settings.warmup_ratio,
@@ -125,6 +164,15 @@ void PlanSchedule(const TrainSettings& settings, const PlanFacts& facts, Planned
   PlanWarmup(settings, planned);
   if (schedule.kind == ScheduleKind::kWsd) PlanDecay(settings, planned);
   if (!settings.lr) PlanPeakRate(facts, planned);
+}
+
+void ReplaceSchedule(const TrainSettings& settings, const PlanFacts& facts, const TrainPlan& parent,
+                     PlannedRun* planned) {
+  TrainSettings asked = settings;
+  asked.lr = planned->plan.schedule.peak_lr;
+  KeepWarmup(parent, planned->plan.schedule, &asked);
+  KeepFinalRatio(parent.schedule, &asked, planned);
+  PlanSchedule(asked, facts, planned);
 }
 
 void AdjustSchedule(const TrainSettings& settings, int64_t steps_before, TrainPlan* plan) {
@@ -139,7 +187,7 @@ void AdjustSchedule(const TrainSettings& settings, int64_t steps_before, TrainPl
   const bool is_other_length = schedule.total_steps != steps_before;
   if (!is_other_length && !is_other_warmup && !settings.decay_steps) return;
   if (is_other_length || is_other_warmup) TakeShares(plan->shares, &schedule);
-  const auto hint = [](bool is_asked) { return is_asked ? "" : "they are the parent's: give other ones"; };
+  const auto hint = [](bool is_asked) { return is_asked ? "" : kOfParent; };
   RequireWarmupThatFits(schedule, hint(is_other_warmup));
   if (schedule.kind != ScheduleKind::kWsd) return;
   UsualDecaySteps(schedule);  // refuses a warm-up that leaves none

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <string>
 
 #include "lib/run/branch_reference.h"
@@ -81,6 +82,59 @@ TEST(PlanBranch, AnotherScheduleGetsItsDefaultsAndTheParentsRate) {
   EXPECT_EQ(schedule.kind, ScheduleKind::kWsd);
   EXPECT_EQ(schedule.decay_steps, 8);
   EXPECT_EQ(schedule.peak_lr, 1e-3);
+}
+
+TEST(PlanBranch, AnotherScheduleKeepsTheWarmupThatWasAskedFor) {
+  TrainSettings settings;
+  settings.schedule = "wsd";
+  TrainPlan parent = Parent();
+  EXPECT_EQ(PlanBranch(settings, Facts(), 20, parent).plan.schedule.warmup_steps, 5);
+  parent.shares.warmup_ratio = 0.125;
+  const TrainPlan share = PlanBranch(settings, Facts(), 20, parent).plan;
+  EXPECT_EQ(share.shares.warmup_ratio, 0.125);
+  EXPECT_EQ(share.schedule.warmup_steps, 5);
+  settings.warmup = 3;
+  EXPECT_EQ(PlanBranch(settings, Facts(), 20, parent).plan.schedule.warmup_steps, 3);
+  settings.warmup.reset();
+  parent.shares = {.usual_warmup = true};
+  const TrainPlan usual = PlanBranch(settings, Facts(), 20, parent).plan;
+  EXPECT_TRUE(usual.shares.usual_warmup);
+  EXPECT_EQ(usual.schedule.warmup_steps, 2) << "a twentieth of the run";
+}
+
+TEST(PlanBranch, AnotherScheduleKeepsTheLastRateThatWasAskedFor) {
+  TrainPlan parent = Parent();
+  parent.schedule.final_lr_ratio = 0.25;
+  TrainSettings settings;
+  for (const char* schedule : {"wsd", "linear"}) {
+    settings.schedule = schedule;
+    EXPECT_EQ(PlanBranch(settings, Facts(), 20, parent).plan.schedule.final_lr_ratio, 0.25) << schedule;
+  }
+  settings.min_lr_ratio = 0.5;
+  EXPECT_EQ(PlanBranch(settings, Facts(), 20, parent).plan.schedule.final_lr_ratio, 0.5);
+}
+
+TEST(PlanBranch, AnotherScheduleSaysWhatTheLastRateBecomesThatNobodyAskedFor) {
+  TrainSettings settings;
+  settings.schedule = "wsd";
+  const PlannedRun planned = PlanBranch(settings, Facts(), 20, Parent());
+  EXPECT_EQ(planned.plan.schedule.final_lr_ratio, 0);
+  std::set<std::string> lines;
+  for (const ChoiceReason& reason : planned.reasons) lines.insert(reason.line());
+  EXPECT_TRUE(lines.contains(
+      "last learning rate 0.0 of the peak: what wsd has by default; the parent's 0.1 is cosine's"));
+}
+
+TEST(PlanBranch, RefusesAParentsWarmupThatAnotherScheduleHasNoRoomFor) {
+  TrainPlan parent = Parent();
+  parent.schedule.warmup_steps = 50;
+  TrainSettings settings;
+  settings.schedule = "one-cycle";
+  EXPECT_EQ(test::MessageOf([&] { PlanBranch(settings, Facts(), 20, parent); }),
+            "--warmup: 50 steps: must lie in [0, 40], the run's length, with this --schedule | they are the "
+            "parent's: give other ones");
+  settings.warmup = 5;
+  EXPECT_EQ(PlanBranch(settings, Facts(), 20, parent).plan.schedule.warmup_steps, 5);
 }
 
 TEST(PlanBranch, SharesOfTheRunAreThoseOfTheBranch) {
