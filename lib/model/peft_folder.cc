@@ -309,8 +309,6 @@ PeftConfig ReadPeftConfig(const std::string& folder) {
 
 void RequireModulesOfModel(const std::string& folder, const LoraOptions& lora, const ModelConfig& model) {
   const FamilyDescription& family = FamilyOf(model);
-  std::vector<std::string> matrices;
-  for (const LayerMatrix& matrix : family.LayerMatrices(model)) matrices.push_back(matrix.module);
   const auto require = [&](const char* field, const std::string& hint, const auto& choose) {
     try {
       choose();
@@ -320,8 +318,7 @@ void RequireModulesOfModel(const std::string& folder, const LoraOptions& lora, c
                   std::string("field ") + field, hint);
     }
   };
-  require("target_modules", kNotOfLayersHint,
-          [&] { ChooseLoraTargets(lora.targets, matrices, family.lora_blocks()); });
+  require("target_modules", kNotOfLayersHint, [&] { ChooseLoraTargets(lora.targets, model); });
   require("modules_to_save",
           model.tie_embeddings ? "train with ensure_weight_tying: true and modules_to_save with both names, "
                                  "or on a base whose head is one of its own"

@@ -113,9 +113,10 @@ void RefuseAdapterOptions(const TrainSettings& settings) {
   refuse(settings.quant == "nf4", "--quant nf4");
 }
 
-/// What is trained on top of an adapter: its shape is given, dropout belongs to the training alone.
+/// What is trained on top of an adapter: its shape is given, dropout belongs to the training alone. Modules
+/// that are spelt otherwise, such as all-linear for a list of all, are spelt so in the run.
 /// \throws Error{kUsage} on another shape
-LoraOptions GoOnWith(const LoraOptions& adapter, const TrainSettings& settings) {
+LoraOptions GoOnWith(const LoraOptions& adapter, const ModelConfig& model, const TrainSettings& settings) {
   const auto require_same = [&](bool same, const char* flag) {
     if (same) return;
     throw Error(ErrorCode::kUsage, flag, "differs from that of the adapter " + settings.adapter, "",
@@ -124,8 +125,11 @@ LoraOptions GoOnWith(const LoraOptions& adapter, const TrainSettings& settings) 
   LoraOptions lora = adapter;
   require_same(settings.lora.value_or(lora.rank) == lora.rank, "--lora");
   require_same(settings.lora_alpha.value_or(lora.alpha) == lora.alpha, "--lora-alpha");
-  require_same(settings.lora_targets.empty() || MeanSameModules(settings.lora_targets, lora.targets),
-               "--lora-targets");
+  if (!settings.lora_targets.empty()) {
+    lora.targets = settings.lora_targets;
+    require_same(ChooseLoraTargets(lora.targets, model) == ChooseLoraTargets(adapter.targets, model),
+                 "--lora-targets");
+  }
   require_same(!settings.rslora || lora.rank_stabilized, "--rslora");
   require_same(!settings.dora || lora.dora, "--dora");
   require_same(
@@ -135,11 +139,10 @@ LoraOptions GoOnWith(const LoraOptions& adapter, const TrainSettings& settings) 
   return lora;
 }
 
-void PlanAdapters(const TrainSettings& settings, const std::optional<LoraOptions>& adapter,
-                  PlannedRun* planned) {
+void PlanAdapters(const TrainSettings& settings, const PlanFacts& facts, PlannedRun* planned) {
   std::optional<LoraOptions>& lora = planned->plan.tuning.lora;
-  if (adapter) {
-    lora = GoOnWith(*adapter, settings);
+  if (facts.adapter) {
+    lora = GoOnWith(*facts.adapter, facts.model, settings);
     return;
   }
   if (!settings.lora) {
@@ -278,7 +281,7 @@ PlannedRun PlanRun(const TrainSettings& settings, const PlanFacts& facts) {
   CompleteAskedPlan(settings, TrainPlanTable(), facts.choices, &plan);
   RequireCarriedState(plan, facts.model);
   PlanPrecision(settings, facts, &planned);
-  PlanAdapters(settings, facts.adapter, &planned);
+  PlanAdapters(settings, facts, &planned);
   PlanSizes(settings, facts, &planned);
   plan.length_rule = LengthRule(settings);
   if (!settings.steps) PlanLength(settings, facts.count_epoch(plan), &planned);

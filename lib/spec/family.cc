@@ -9,6 +9,13 @@ const FamilyDescription& FamilyOf(const ModelConfig& config) {
   return *config.family;
 }
 
+std::vector<size_t> ChooseLoraTargets(const std::string& targets, const ModelConfig& config) {
+  const FamilyDescription& family = FamilyOf(config);
+  std::vector<std::string> modules;
+  for (const LayerMatrix& matrix : family.LayerMatrices(config)) modules.push_back(matrix.module);
+  return ChooseLoraTargets(targets, modules, family.lora_blocks());
+}
+
 std::string ProblemOfAttention(const FamilyDescription& family, const std::string& code) {
   if (!family.always_causal() || code.find('b') == std::string::npos) return "";
   return "--attn " + code + " lets tokens see later ones, and " + family.model_type() +

@@ -2,6 +2,7 @@
 /// sizes. Free of torch; lib/model/model_family.h pairs a description with what makes the model.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
@@ -100,6 +101,10 @@ class FamilyDescription {
 
 /// The family of a config, which has one.
 const FamilyDescription& FamilyOf(const ModelConfig& config);
+
+/// Those of its LayerMatrices that targets choose, as LoraOptions has these: indices, in order.
+/// \throws Error{kUsage} listing the names there are
+std::vector<size_t> ChooseLoraTargets(const std::string& targets, const ModelConfig& config);
 
 /// What is wrong in models of a family with attention by a code of GRIT's, b for bidirectional and c for
 /// causal; empty: nothing.

@@ -1,0 +1,46 @@
+// The plan of a run that goes on with an adapter.
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "lib/run/run_planner.h"
+#include "lib/spec/built_in_families.h"
+#include "lib/spec/lora_options.h"
+#include "tests/support/support.h"
+
+namespace trainwright {
+namespace {
+
+constexpr char kAllModules[] = "down_proj,gate_proj,k_proj,o_proj,q_proj,up_proj,v_proj";
+
+/// The targets in the plan of a run of --lora-targets on an adapter.
+std::string PlannedTargets(const std::string& of_adapter, const std::string& asked) {
+  TrainSettings settings;
+  settings.steps = 5;
+  settings.adapter = "run";
+  settings.lora_targets = asked;
+  PlanFacts facts;
+  facts.model = BuiltInDescriptions().PresetConfig("llama-1m", 300);
+  facts.adapter = LoraOptions{.rank = 4, .alpha = 8};
+  facts.adapter->targets = of_adapter;
+  return PlanRun(settings, facts).plan.tuning.lora->targets;
+}
+
+TEST(AdapterPlan, TargetsAreTheSameInWhateverWayTheyAreSpelt) {
+  EXPECT_EQ(PlannedTargets(kAllModules, "all-linear"), "all-linear");
+  EXPECT_EQ(PlannedTargets(kAllModules, "attention,mlp"), "attention,mlp");
+  EXPECT_EQ(PlannedTargets("q_proj,v_proj", "self_attn.v_proj,self_attn.q_proj"),
+            "self_attn.v_proj,self_attn.q_proj");
+  EXPECT_EQ(PlannedTargets("all-linear", kAllModules), kAllModules);
+  EXPECT_EQ(PlannedTargets("q_proj,v_proj", ""), "q_proj,v_proj");
+}
+
+TEST(AdapterPlan, OtherTargetsThanTheAdaptersAreRefused) {
+  const std::string problem =
+      "--lora-targets: differs from that of the adapter run | leave out --lora-targets";
+  EXPECT_EQ(test::MessageOf([] { PlannedTargets("q_proj,v_proj", "all-linear"); }), problem);
+  EXPECT_EQ(test::MessageOf([] { PlannedTargets(kAllModules, "attention"); }), problem);
+}
+
+}  // namespace
+}  // namespace trainwright
