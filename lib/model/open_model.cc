@@ -5,6 +5,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -82,6 +83,25 @@ void AppendEmbeddingFiles(const std::string& folder, std::vector<std::string>* n
   }
 }
 
+/// The base of an adapter that is not where it was recorded, and was moved together with the adapter: the end
+/// of the recorded path, from one of the folders above the adapter, with the config.json that the adapter's
+/// metadata.json records; empty: there is none.
+std::string FindMovedBase(const std::string& adapter_folder, const std::string& recorded) {
+  const nlohmann::ordered_json init = ReadCheckpointProvenance(adapter_folder, "init");
+  if (!init.is_object() || !init.contains("files") || !init.at("files").contains(kConfigFileName)) return "";
+  const std::string sha256 = init.at("files").at(kConfigFileName).get<std::string>();
+  const fs::path adapter = fs::absolute(adapter_folder).lexically_normal();
+  for (fs::path above = adapter.parent_path(); above.has_relative_path(); above = above.parent_path()) {
+    for (size_t cut = recorded.find('/'); cut != std::string::npos; cut = recorded.find('/', cut + 1)) {
+      const fs::path base = above / recorded.substr(cut + 1);
+      const std::string config = (base / kConfigFileName).string();
+      std::error_code unreadable;
+      if (fs::is_regular_file(config, unreadable) && Sha256OfFile(config) == sha256) return base.string();
+    }
+  }
+  return "";
+}
+
 nlohmann::ordered_json IdentityOf(const std::string& folder, const nlohmann::ordered_json& files) {
   return {{"path", folder}, {"sha256", HashOfWeights(files)}, {"files", files}};
 }
@@ -122,14 +142,16 @@ std::string ResolveCheckpoint(const std::string& path) {
               "", "name a checkpoint folder, a run directory of train, or a model folder of Hugging Face");
 }
 
-std::string BaseOfAdapter(const std::string& folder) {
-  const std::string base = ReadPeftConfig(folder).base_model;
-  if (base.empty() || !std::filesystem::exists(base)) {
-    throw Error(ErrorCode::kBadInput, folder + "/" + kAdapterConfigFileName,
-                base.empty() ? "names no base model" : "names a base model that is no folder here: " + base,
-                "", "name the base model yourself, and this adapter with --adapter");
+std::string BaseOfAdapter(const std::string& folder, const std::string& hint) {
+  const std::string base = ReadPeftConfig(folder).base_model, config = folder + "/" + kAdapterConfigFileName;
+  if (!base.empty() && fs::exists(base)) return ResolveCheckpoint(base);
+  if (base.empty()) throw Error(ErrorCode::kBadInput, config, "names no base model", "", hint);
+  const std::string moved = FindMovedBase(folder, base);
+  if (moved.empty()) {
+    throw Error(ErrorCode::kBadInput, config, "names a base model that is no folder here: " + base, "", hint);
   }
-  return ResolveCheckpoint(base);
+  LogInfo(config + " names the base model " + base + ", which is no folder here; taking " + moved);
+  return moved;
 }
 
 std::unique_ptr<Tokenizer> LoadTokenizerOfFolder(const std::string& folder, std::string* problem) {
@@ -206,7 +228,8 @@ Checkpoint LoadCheckpoint(const ModelFamilies& families, const std::string& path
       throw Error(ErrorCode::kUsage, "--checkpoint, --adapter", "are both adapters", "",
                   "name the base model with --checkpoint");
     }
-    const std::string base = BaseOfAdapter(checkpoint.folder);
+    const std::string base = BaseOfAdapter(
+        checkpoint.folder, "name the base model with --checkpoint, and this adapter with --adapter");
     adapter_folder = std::exchange(checkpoint.folder, base);
   }
   const ModelWatch watch(checkpoint.folder);

@@ -28,9 +28,12 @@ struct Checkpoint {
 /// \throws Error{kBadInput} when it is neither
 std::string ResolveCheckpoint(const std::string& path);
 
-/// The folder of the base model that an adapter's config names.
+/// The folder of the base model that an adapter's config names; where that is not there any more, the one
+/// that was moved together with the adapter, by its place beside the adapter's run or in it. That is known by
+/// its config.json alone: RequireBaseOfAdapter compares the weights.
+/// \param hint what the user may do
 /// \throws Error{kBadInput} when it names none, or none that is here
-std::string BaseOfAdapter(const std::string& folder);
+std::string BaseOfAdapter(const std::string& folder, const std::string& hint);
 
 /// The tokenizer of a model folder; null when it holds none that this build knows, and then why in `problem`.
 /// \throws Error{kIo}

@@ -80,16 +80,17 @@ std::string RememberOptions(const TrainSettings& settings, const std::vector<Opt
   return yaml;
 }
 
+bool IsFromRun(const std::vector<OptionValue>& options, const std::string& key) {
+  return std::any_of(options.begin(), options.end(), [&](const OptionValue& option) {
+    return option.key == key && option.origin == OptionOrigin::kRemembered;
+  });
+}
+
 void RelocatePaths(const std::vector<OptionValue>& options, const std::string& working_directory,
                    TrainSettings* settings) {
   if (fs::current_path() == working_directory) return;
-  const auto is_remembered = [&](const std::string& key) {
-    return std::any_of(options.begin(), options.end(), [&](const OptionValue& option) {
-      return option.key == key && option.origin == OptionOrigin::kRemembered;
-    });
-  };
   const auto relocate = [&](const std::string& key, std::string* path, bool is_made) {
-    if (path->empty() || *path == "-" || fs::path(*path).is_absolute() || !is_remembered(key)) return;
+    if (path->empty() || *path == "-" || fs::path(*path).is_absolute() || !IsFromRun(options, key)) return;
     const fs::path there = fs::path(working_directory) / *path;
     if (!fs::exists(*path) && (is_made || fs::exists(there))) *path = there.string();
   };

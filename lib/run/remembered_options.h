@@ -28,6 +28,10 @@ std::set<std::string> KeysOfOneRun();
 std::string RememberOptions(const TrainSettings& settings, const std::vector<OptionValue>& options,
                             const RunRecord& record);
 
+/// Whether an option has the value that the run remembers: nobody gave this process another.
+/// \param options of the process
+bool IsFromRun(const std::vector<OptionValue>& options, const std::string& key);
+
 /// Takes paths that were remembered, and are not there, from the folder that the run was begun in: what the
 /// run reads where it is there, and what it makes.
 /// \param options of the process

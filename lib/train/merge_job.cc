@@ -44,7 +44,9 @@ nlohmann::ordered_json Merge(const ModelFamilies& families, const std::string& a
     throw Error(ErrorCode::kBadInput, adapter,
                 std::string("is no adapter: it holds no ") + kAdapterConfigFileName);
   }
-  const std::string base_folder = base.empty() ? BaseOfAdapter(adapter_folder) : ResolveCheckpoint(base);
+  const std::string base_folder =
+      base.empty() ? BaseOfAdapter(adapter_folder, "name the adapter's base with --init")
+                   : ResolveCheckpoint(base);
   const ModelWatch adapter_watch(adapter_folder), base_watch(base_folder);
   FileHashes adapter_hashes, base_hashes;
   VerifyCheckpointFiles(adapter_folder, &adapter_hashes);

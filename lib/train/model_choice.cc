@@ -83,7 +83,9 @@ ModelChoice ChooseModel(const FamilyList& families, const TrainSettings& setting
   ModelChoice chosen;
   if (settings.model.empty() && (!settings.init.empty() || !settings.adapter.empty())) {
     const std::string start =
-        settings.init.empty() ? BaseOfAdapter(ResolveCheckpoint(settings.adapter)) : settings.init;
+        settings.init.empty()
+            ? BaseOfAdapter(ResolveCheckpoint(settings.adapter), "name the adapter's base with --init")
+            : settings.init;
     chosen = StartedModel(families, start, tokenizer);
     RequireAskedShape(families, settings, chosen.config, start);
   } else if (!settings.model.empty() && IsConfigPath(settings.model)) {
@@ -110,7 +112,7 @@ ModelChoice ChooseBase(const FamilyList& families, const TrainSettings& settings
                        const std::string& checkpoint, const TokenizerIdentity& tokenizer, bool gpu) {
   TrainSettings with_base = settings;
   with_base.model.clear();
-  if (with_base.init.empty()) with_base.init = BaseOfAdapter(checkpoint);
+  if (with_base.init.empty()) with_base.init = BaseOfAdapter(checkpoint, "name the run's base with --init");
   ModelChoice chosen = ChooseModel(families, with_base, tokenizer, gpu);
   RequireBaseOfAdapter(checkpoint, chosen.start->folder, "name the run's base with --init",
                        chosen.start->provenance.at("files"));

@@ -71,7 +71,10 @@ std::vector<std::string> Reconcile(const TrainSettings& settings, const TrainJob
 void OpenModelOf(const TrainSettings& settings, const TrainJobContext& context, const std::string& checkpoint,
                  ResolvedRun* run) {
   if (run->plan.tuning.lora) {
-    run->model = ChooseBase(context.families.descriptions(), settings, checkpoint,
+    TrainSettings given = settings;
+    // Of a base that the run remembers, and that was moved, the checkpoint knows where it may be.
+    if (IsFromRun(context.options, "init") && !std::filesystem::exists(given.init)) given.init.clear();
+    run->model = ChooseBase(context.families.descriptions(), given, checkpoint,
                             run->data->set().header().tokenizer, IsAccelerator(run->compute.device));
   } else {
     run->model.config = ReadHfConfig(context.families.descriptions(), checkpoint);

@@ -191,6 +191,45 @@ TEST_F(TrainLoraTest, AResumedRunRefusesAnotherBaseAndOtherAdapters) {
   }
 }
 
+TEST_F(TrainLoraTest, ABaseThatMovedTogetherWithItsRunIsFound) {
+  const ProcessResult result = Shell(R"(
+    set -e
+    stop_at_two() { # as if the process had been killed before its last checkpoint
+      rm -r $1/checkpoints/step-00000004 $1/complete.json $1/latest
+      ln -s checkpoints/step-00000002 $1/latest
+    }
+    mkdir -p work/runs && cp -r base work/base
+    train -q --init work/base --lora 4 --steps 4 --save-every 2 --out work/runs/beside
+    train -q --model tiny.json --lora 4 --steps 4 --save-every 2 --out work/runs/inside
+    for run in beside inside; do cp work/runs/$run/latest/adapter_model.safetensors $run.safetensors; done
+    mv work moved
+    for run in beside inside; do
+      evaluate -q --checkpoint moved/runs/$run --data other > $run.json
+      stop_at_two moved/runs/$run
+      train -q --resume --out moved/runs/$run
+      cmp moved/runs/$run/latest/adapter_model.safetensors $run.safetensors
+    done
+    mv moved/runs/inside alone
+    stop_at_two alone
+    train -q --resume --out alone
+    cmp alone/latest/adapter_model.safetensors inside.safetensors)");
+  EXPECT_EQ(result.exit_status, 0) << result.standard_output << result.standard_error;
+}
+
+TEST_F(TrainLoraTest, ABaseThatIsGoneIsNamedWithTheOptionThatNamesAnother) {
+  const ProcessResult made = Shell(R"(
+    cp -r base gone && train -q --init gone --lora 4 --steps 2 --out run && mv gone elsewhere)");
+  ASSERT_EQ(made.exit_status, 0) << made.standard_error;
+  const ProcessResult lost = Shell("train -q --resume --out run");
+  EXPECT_EQ(lost.exit_status, 3);
+  EXPECT_THAT(lost.standard_error, testing::HasSubstr("names a base model that is no folder here: /"));
+  EXPECT_THAT(lost.standard_error, testing::HasSubstr("/gone/checkpoints/step-00000006"));
+  EXPECT_THAT(lost.standard_error, testing::HasSubstr("name the run's base with --init"));
+  EXPECT_EQ(Shell("train -q --resume --out run --init elsewhere").exit_status, 0);
+  const ProcessResult mistyped = Shell("train -q --resume --out run --init nowhere");
+  EXPECT_THAT(mistyped.standard_error, testing::HasSubstr("nowhere: does not exist"));
+}
+
 TEST_F(TrainLoraTest, WrongFlagsAreRefusedBeforeAnythingIsWritten) {
   const std::pair<const char*, const char*> cases[] = {
       {"--init base --lora 0", "--lora"},
