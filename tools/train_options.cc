@@ -63,7 +63,7 @@ RememberedOptions RememberedByRun(const std::function<std::string(const std::str
   return RememberedByParent(given("branch-from"));
 }
 
-/// What a preset says of optimizers and schedules that it does not choose, if flags choose others.
+/// What a preset, or a file of another program, says of optimizers and schedules, if flags choose others.
 OnlyWith MeaningsOfTrain() {
   OnlyWith meanings = NumbersOfOptimizers();
   meanings["min-lr-ratio"] = {"schedule", {"", "cosine", "linear", "constant", "wsd"}};
@@ -124,7 +124,7 @@ const ToolInfo& TrainInfo() {
                     {"rslora", "adapter"},
                     {"dora", "adapter"},
                     {"lora-save-modules", "adapter"}},
-      .presets_only_with = MeaningsOfTrain(),
+      .only_with = MeaningsOfTrain(),
       .variables = VariablesOfOwnOptions(),
       .absent = OptionsThatTrainLacks(),
       .synonyms = SynonymsOfTrain(),

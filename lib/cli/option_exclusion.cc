@@ -56,6 +56,16 @@ std::string OptionExclusions::GivenInstead(const Origins& given, const std::stri
   return "";
 }
 
+std::string OptionExclusions::OverriddenBy(const Origins& given, const std::string& key) const {
+  const std::string instead = GivenInstead(given, key);
+  const auto only = info_.only_with.find(key);
+  if (!instead.empty() || only == info_.only_with.end()) return instead;
+  const auto& [other, values] = only->second;
+  const CLI::Option* const option = app_.get_option_no_throw("--" + other);
+  if (option == nullptr || option->count() == 0 || !given.contains(other)) return "";
+  return values.contains(option->results().back()) ? "" : other;
+}
+
 bool OptionExclusions::GivesWay(const Origins& given, const std::string& key,
                                 const std::vector<std::string>& values, const std::string& source,
                                 std::vector<std::string>* notices) const {

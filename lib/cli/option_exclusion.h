@@ -33,6 +33,9 @@ class OptionExclusions {
   bool IsGiven(const Origins& given, const std::string& key) const {
     return !GivenInstead(given, key).empty();
   }
+  /// The same, or else the key of the option among these beside whose value this one has no meaning
+  /// (ToolInfo::only_with).
+  std::string OverriddenBy(const Origins& given, const std::string& key) const;
   /// Whether a value gives way to what takes precedence over its source.
   /// \param given of what takes precedence
   /// \param notices gets a sentence where another option is why

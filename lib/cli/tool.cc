@@ -345,7 +345,7 @@ class CommandLine {
   }
 
   /// The options that a file of another program gives, where nobody who goes before it has given them or what
-  /// excludes them; and its notices.
+  /// overrides them; and its notices.
   void ApplyOptionsOf(const OptionsOfFile& file, OptionOrigin origin) {
     notices_.insert(notices_.end(), file.notices.begin(), file.notices.end());
     const Origins given = origins_;  // its own values do not exclude each other
@@ -353,7 +353,7 @@ class CommandLine {
       if (!exclusions_.IsGiven(given, key)) throw error;
     }
     for (const OptionValue& option : file.options) {
-      const std::string instead = exclusions_.GivenInstead(given, option.key);
+      const std::string instead = exclusions_.OverriddenBy(given, option.key);
       if (instead.empty()) {
         Set(app_.get_option("--" + option.key), {option.value}, option.source);
         origins_[option.key] = {origin, option.source};
@@ -431,7 +431,7 @@ class CommandLine {
         given;  // applied together: they do not exclude each other
     std::string left_out;
     const auto value_given = [&](const std::string& key) { return ValueGiven(key); };
-    const OptionPreset counting = PresetWithMeaning(preset, info_.presets_only_with, value_given);
+    const OptionPreset counting = PresetWithMeaning(preset, info_.only_with, value_given);
     for (const auto& [key, value] : counting.values) {
       if (app_.get_option_no_throw("--" + key) == nullptr) {
         if (std::find(preset.essential.begin(), preset.essential.end(), key) != preset.essential.end()) {

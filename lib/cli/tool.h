@@ -51,9 +51,9 @@ struct ToolInfo {
   std::vector<OptionPreset> presets = {};
   /// Keys of which one at most may be given: a preset's value gives way to any of them.
   std::vector<std::vector<std::string>> exclusive = {};
-  /// A value of a preset, or a default of another program, counts only where it has a meaning beside what was
-  /// given.
-  OnlyWith presets_only_with = {};
+  /// A value of a preset or of another program's file, or a default of that program, counts only where it has
+  /// a meaning beside what was given.
+  OnlyWith only_with = {};
   /// Keys of two options, the least and the most of something; see SettleBounds.
   std::vector<std::pair<std::string, std::string>> bounds = {};
   /// Keys of options whose value may be the empty text. Of others that is refused: it is what an unset

@@ -46,18 +46,6 @@ TakeKey PerEpochFor(const std::string& option, bool has_epoch) {
   };
 }
 
-void TakeOptimizer(const ForeignKey& key, ForeignFile* file) {
-  const std::string name = SingleTextOf(key, *file), ours = OptimizerNamed(name);
-  if (ours.empty()) {
-    return file->Refuse(key, "optimizer", "is '" + name.substr(0, 40) + "': there is no such optimizer",
-                        "give --optimizer, if one of those that there are will do: adamw, adamw8bit, lion, "
-                        "muon, sgd");
-  }
-  GiveOptimizer(key, ours, file);
-  if (ours == "sgd") file->Give(key, "beta1", "0");  // transformers' has no momentum
-  if (ours == "adamw8bit") file->Tell(key, "keeps the moments of embeddings in 8 bits, too");
-}
-
 /// Of the moments: without effect for an optimizer that has none.
 TakeKey MomentFor(const std::string& option) {
   return [=](const ForeignKey& key, ForeignFile* file) {
@@ -223,7 +211,7 @@ ForeignRules StepRules() {
           {"cosine_constant_lr_ratio", CheckNumber()},
           {"warmup_steps", CheckNumber()},
           {"warmup_ratio", CheckNumber()},
-          {"optimizer", TakeOptimizer},
+          {"optimizer", TakeNamedOptimizer},
           {"weight_decay", NumberFor("weight-decay")},
           {"adam_beta1", MomentFor("beta1")},
           {"adam_beta2", MomentFor("beta2")},
@@ -262,6 +250,8 @@ ForeignRules ModelRules() {
       {"lora_modules_to_save", CheckList()},
       {"peft_use_dora", CheckBoolean()},
       {"peft_use_rslora", CheckBoolean()},
+      {"loraplus_lr_ratio", CheckNumber()},
+      {"loraplus_lr_embedding", Unread("has no effect here: no embedding has an adapter")},
       {"load_in_4bit", CheckBoolean()},
       {"load_in_8bit", TakeEightBits},
       {"bf16", CheckText()},
@@ -323,9 +313,8 @@ ForeignRules MissingRules() {
   AddRules(&rules,
            {"peft_layers_to_transform", "peft_layers_pattern", "peft_layer_replication",
             "peft_init_lora_weights", "peft_trainable_token_indices", "peft", "lora_target_parameters",
-            "lora_rank_pattern", "lora_alpha_pattern", "loraplus_lr_ratio", "loraplus_lr_embedding", "relora",
-            "relora_prune_ratio", "relora_prune_method", "lisa_n_layers", "lisa_step_interval",
-            "lisa_layers_attribute", "unfrozen_parameters"},
+            "lora_rank_pattern", "lora_alpha_pattern", "relora", "relora_prune_ratio", "relora_prune_method",
+            "lisa_n_layers", "lisa_step_interval", "lisa_layers_attribute", "unfrozen_parameters"},
            Missing("asks for adapters or frozen weights of another kind",
                    "ADAPTERS in train(1) has those that there are"));
   AddRules(
@@ -556,6 +545,15 @@ void GiveTargets(const ForeignKey& adapter, ForeignFile* file) {
   }
 }
 
+/// LoRA+. peft counts what has one dimension, as DoRA's magnitudes have, to the second factors.
+void GiveRates(ForeignFile* file) {
+  const auto ratio = file->Find("loraplus_lr_ratio");
+  if (!IsSaid(ratio)) return;
+  const std::string factor = "=" + file->TextOf(*ratio);
+  const bool is_dora = IsTrue(file->Find("peft_use_dora"));
+  file->Give(*ratio, "lr-scale", "lora_B" + factor + (is_dora ? ",lora_magnitude_vector" + factor : ""));
+}
+
 /// What is trained beside or in another way than plain adapters.
 void GiveKinds(ForeignFile* file) {
   const auto saved = file->Find("lora_modules_to_save"), dora = file->Find("peft_use_dora"),
@@ -574,7 +572,8 @@ void FinishAdapter(ForeignFile* file) {
       throw file->Refusal(*four, "is true without an adapter", "write adapter: qlora, or false");
     for (const char* const name :
          {"lora_r", "lora_alpha", "lora_dropout", "lora_target_modules", "lora_target_linear",
-          "lora_model_dir", "lora_modules_to_save", "peft_use_dora", "peft_use_rslora"}) {
+          "lora_model_dir", "lora_modules_to_save", "peft_use_dora", "peft_use_rslora",
+          "loraplus_lr_ratio"}) {
       if (const auto key = file->Find(name); IsSaid(key)) file->Ignore(*key);
     }
     return;
@@ -586,6 +585,7 @@ void FinishAdapter(ForeignFile* file) {
   if (is_qlora && four && !IsTrue(four)) throw file->Refusal(*four, "is false with adapter: qlora");
   if (is_qlora || IsTrue(four)) file->Give(is_qlora ? *adapter : *four, "quant", "nf4");
   if (dropout) NumberFor("lora-dropout")(*dropout, file);
+  GiveRates(file);
   if (IsSaid(folder)) return TextFor("adapter", "rank, alpha and targets are this adapter's")(*folder, file);
   if (!IsSaid(rank)) throw file->Refusal(*adapter, "needs lora_r");
   WholeFor("lora")(*rank, file);

@@ -41,6 +41,7 @@ const std::map<std::string, std::string>& OptimizersByTheirNames() {
                                                            {"adamw_bnb_8bit", "adamw8bit"},
                                                            {"adamw_8bit", "adamw8bit"},
                                                            {"paged_adamw_8bit", "adamw8bit"},
+                                                           {"lion", "lion"},
                                                            {"lion_pytorch", "lion"},
                                                            {"lion_32bit", "lion"},
                                                            {"paged_lion_32bit", "lion"},
@@ -67,6 +68,18 @@ std::string OptimizerOfClass(const std::string& name) {
       {"AdamW", kDefaultOptimizer}, {"PagedAdamW", kDefaultOptimizer}, {"PagedAdamW32bit", kDefaultOptimizer},
       {"AdamW8bit", "adamw8bit"},   {"PagedAdamW8bit", "adamw8bit"},   {"SGD", "sgd"}};
   return In(names, name);
+}
+
+void TakeNamedOptimizer(const ForeignKey& key, ForeignFile* file) {
+  const std::string name = SingleTextOf(key, *file), ours = OptimizerNamed(name);
+  if (ours.empty()) {
+    return file->Refuse(key, "optimizer", "is '" + name.substr(0, 40) + "': there is no such optimizer",
+                        "give --optimizer, if one of those that there are will do: adamw, adamw8bit, lion, "
+                        "muon, sgd");
+  }
+  GiveOptimizer(key, ours, file);
+  if (ours == "sgd") file->Give(key, "beta1", "0");  // transformers' has no momentum
+  if (ours == "adamw8bit") file->Tell(key, "keeps the moments of embeddings in 8 bits, too");
 }
 
 void GiveOptimizer(const ForeignKey& key, const std::string& ours, ForeignFile* file) {

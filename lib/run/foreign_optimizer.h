@@ -19,6 +19,10 @@ std::string OptimizerOfClass(const std::string& name);
 /// Whether an optimizer of ours takes an option, by its flag without dashes.
 bool OptimizerTakes(const std::string& optimizer, const std::string& option);
 
+/// Gives --optimizer what a key names as transformers and axolotl do. Where there is none of that name the
+/// key is refused unless the option is given.
+void TakeNamedOptimizer(const ForeignKey& key, ForeignFile* file);
+
 /// Gives --optimizer, and says what of a paged one is otherwise here.
 void GiveOptimizer(const ForeignKey& key, const std::string& ours, ForeignFile* file);
 

@@ -1,3 +1,8 @@
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "lib/run/foreign_optimizer.h"
 #include "lib/run/foreign_rules.h"
 #include "lib/run/recipe_program.h"
 
@@ -8,6 +13,28 @@ namespace {
 using nlohmann::json;
 
 constexpr char kNone[] = "has no effect here";
+constexpr char kSchedule[] = "lora.lr_scheduler_type";
+
+/// Hugging Face's constant has no warm-up; constant_with_warmup has.
+bool HasNoWarmup(const ForeignFile& file) {
+  const std::optional<ForeignKey> schedule = file.Find(kSchedule);
+  return schedule && *schedule->value == "constant";
+}
+
+void TakeSchedule(const ForeignKey& key, ForeignFile* file) {
+  WordFor("schedule", {{"cosine", "cosine"},
+                       {"linear", "linear"},
+                       {"constant", "constant"},
+                       {"constant_with_warmup", "constant"}})(key, file);
+  if (HasNoWarmup(*file)) file->Give(key, "warmup", "0");
+}
+
+TakeKey WarmupFor(std::string option) {
+  return [take = TextFor(std::move(option))](const ForeignKey& key, ForeignFile* file) {
+    if (!HasNoWarmup(*file)) return take(key, file);
+    if (!IsOff(*key.value)) file->Tell(key, "has no effect: lr_scheduler_type constant has no warm-up");
+  };
+}
 
 /// A section that is passed over; what only has its name is a key of train.
 void PassOver(const ForeignKey& key, ForeignFile* file) {
@@ -20,10 +47,6 @@ void PassOver(const ForeignKey& key, ForeignFile* file) {
 
 ForeignRules MakeRules() {
   const std::string none = kNone;
-  const ForeignWords schedules = {{"cosine", "cosine"},
-                                  {"linear", "linear"},
-                                  {"constant", "constant"},
-                                  {"constant_with_warmup", "constant"}};
   ForeignRules rules = {
       {"model_id", TextFor("init", "its folder is taken from this machine; nothing is downloaded")},
       {"lora_r", TextFor("lora")},
@@ -42,9 +65,9 @@ ForeignRules MakeRules() {
       {"eval_steps", TextFor("eval-every")},
       {"save_steps", TextFor("save-every")},
       {"save_total_limit", TextFor("keep")},
-      {"lr_scheduler_type", WordFor("schedule", schedules)},
-      {"warmup_ratio", TextFor("warmup-ratio")},
-      {"warmup_steps", TextFor("warmup")},
+      {"lr_scheduler_type", TakeSchedule},
+      {"warmup_ratio", WarmupFor("warmup-ratio")},
+      {"warmup_steps", WarmupFor("warmup")},
       {"weight_decay", TextFor("weight-decay")},
       {"max_grad_norm", TextFor("clip")},
       {"gradient_clip_norm", TextFor("clip", "is no key of that trainer; taken as max_grad_norm")},
@@ -57,7 +80,7 @@ ForeignRules MakeRules() {
       {"packing", SwitchFor("packing", "on", "off", "attention never crosses a document")},
       {"dataloader_num_workers", TextFor("workers")},
       {"dataloader_pin_memory", SwitchFor("pin", "on", "off")},
-      {"optim", Unread(none + ": the optimizer is AdamW in one pass")},
+      {"optim", TakeNamedOptimizer},
       {"torch_compile", SwitchFor("compile", "auto", "")},
       {"tf32", SwitchFor("tf32", "on", "off")},
       {"group_by_length", SwitchFor("group-by-length", "true", "false")},

@@ -405,6 +405,40 @@ TEST(RecipeConfigTest, AnOptimizerOfAxolotlIsOursOfTheSameMeaning) {
   EXPECT_THAT(Read(kAxolotl + "optimizer: paged_adamw_8bit").notices, Contains(HasSubstr("are not paged")));
 }
 
+TEST(RecipeConfigTest, AnOptimizerOfTheLoraTrainerIsOursOfTheSameMeaning) {
+  const auto optimizer = [](const std::string& name) {
+    return OptionsOf(Read("lora: {optim: " + name + "}"))["optimizer"];
+  };
+  for (const char* const name : {"adamw_torch", "adamw_hf", "adamw_torch_fused"}) {
+    EXPECT_EQ(optimizer(name), "adamw") << name;
+  }
+  for (const char* const name : {"adamw_8bit", "adamw_bnb_8bit", "paged_adamw_8bit"}) {
+    EXPECT_EQ(optimizer(name), "adamw8bit") << name;
+  }
+  for (const char* const name : {"lion", "sgd", "muon"}) EXPECT_EQ(optimizer(name), name);
+  EXPECT_EQ(RefusedUnlessGiven("lora: {optim: adafactor}"),
+            "optimizer: f.yaml: key 'lora.optim' is 'adafactor': there is no such optimizer (line 1), give "
+            "--optimizer, if one of those that there are will do: adamw, adamw8bit, lion, muon, sgd\n");
+}
+
+TEST(RecipeConfigTest, AConstantRateOfTheLoraTrainerHasNoWarmup) {
+  const OptionsOfFile constant = Read("lora: {lr_scheduler_type: constant, warmup_ratio: 0.1}");
+  EXPECT_EQ(OptionsOf(constant), (Options{{"schedule", "constant"}, {"warmup", "0"}}));
+  EXPECT_THAT(constant.notices,
+              ElementsAre(HasSubstr("'lora.warmup_ratio': has no effect: lr_scheduler_type constant")));
+  EXPECT_EQ(OptionsOf(Read("lora: {lr_scheduler_type: constant_with_warmup, warmup_ratio: 0.1}")),
+            (Options{{"schedule", "constant"}, {"warmup-ratio", "0.1"}}));
+}
+
+TEST(RecipeConfigTest, TheRatioOfLoraPlusIsAScaleOfTheSecondFactors) {
+  const std::string lora = "adapter: lora\nlora_r: 4\nloraplus_lr_ratio: 16\n";
+  EXPECT_EQ(OfAxolotl(lora)["lr-scale"], "lora_B=16");
+  EXPECT_EQ(OfAxolotl(lora + "peft_use_dora: true")["lr-scale"], "lora_B=16,lora_magnitude_vector=16");
+  EXPECT_EQ(OfAxolotl("loraplus_lr_ratio: 16").count("lr-scale"), 0u) << "without an adapter it says nothing";
+  EXPECT_THAT(Read(kAxolotl + lora + "loraplus_lr_embedding: 1e-6").notices,
+              Contains(HasSubstr("'loraplus_lr_embedding': has no effect")));
+}
+
 TEST(RecipeConfigTest, SgdOfTransformersHasNoMomentumAndNoNumbersOfAdam) {
   const std::string text =
       kAxolotl + "optimizer: sgd\nadam_beta2: 0.98\nadam_epsilon: 1e-6\nweight_decay: 0.1";
