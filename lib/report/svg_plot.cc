@@ -18,6 +18,7 @@ constexpr double kTitleBaseline = 40, kSubtitleHeight = 19, kHeaderGap = 22;
 constexpr double kAxisWidth = 50;    // left of a frame, for its tick labels
 constexpr double kPanelHeader = 26;  // above a frame, for title and legend
 constexpr double kAxisHeight = 24;   // below a frame, for its tick labels
+constexpr double kScaleHeight = 14;  // below those, for the labels of a second scale
 constexpr double kColumnGap = 30, kRowGap = 20;
 constexpr double kFirstFrameHeight = 270, kFrameHeight = 130;
 constexpr double kFirstLabelWidth = 90, kLabelWidth = 80;  // least distance of ticks on the x axis
@@ -190,6 +191,39 @@ std::string RenderLegend(const PlotPanel& panel, const Frame& frame, const Scale
   return legend;
 }
 
+bool IsDrawn(const PlotScale& scale) {
+  const std::vector<PlotPoint>& points = scale.points;
+  const auto falls = [](const PlotPoint& a, const PlotPoint& b) { return b.x < a.x || b.y < a.y; };
+  return points.size() > 1 && points.front().y < points.back().y &&
+         std::adjacent_find(points.begin(), points.end(), falls) == points.end();
+}
+
+/// Where a scale has a value that lies between those of its points.
+double PlaceOn(const PlotScale& scale, double value) {
+  const auto after = std::lower_bound(scale.points.begin(), scale.points.end(), value,
+                                      [](const PlotPoint& point, double wanted) { return point.y < wanted; });
+  if (after == scale.points.begin()) return after->x;
+  if (after == scale.points.end()) return scale.points.back().x;
+  const PlotPoint& before = *(after - 1);
+  return before.x + (after->x - before.x) * (value - before.y) / (after->y - before.y);
+}
+
+std::string RenderScale(const PlotScale& scale, const Frame& frame, const Scale& x) {
+  const int count = static_cast<int>((frame.right - frame.left) / kFirstLabelWidth);
+  const AxisTicks ticks = LinearTicks(scale.points.front().y, scale.points.back().y, count);
+  const double baseline = frame.bottom + 17 + kScaleHeight;
+  const std::string exponent = ticks.exponent == 0 ? "" : "1e" + std::to_string(ticks.exponent) + " ";
+  std::string svg = Text("tick", frame.left - 8, baseline, "end", exponent + scale.label);
+  double last = frame.left - kFirstLabelWidth;
+  for (size_t i = 0; i < ticks.values.size(); ++i) {
+    const double at = x(PlaceOn(scale, ticks.values[i]));
+    if (at - last < kFirstLabelWidth / 2) continue;  // where it runs faster than elsewhere
+    last = at;
+    svg += Text("tick x2", at, baseline, "middle", ticks.labels[i]);
+  }
+  return svg;
+}
+
 std::string RenderPanel(const PlotFigure& figure, const PlotPanel& panel, const Frame& frame, bool first) {
   const Scale x = {figure.x_low, figure.x_high, frame.left, frame.right};
   const Scale y = VerticalScale(panel, frame.top, frame.bottom);
@@ -224,6 +258,7 @@ std::string RenderPanel(const PlotFigure& figure, const PlotPanel& panel, const 
     svg += Line("axis", at, frame.bottom, at, frame.bottom + 4);
     svg += Text("tick x", at, frame.bottom + 17, "middle", x_ticks.labels[i]);
   }
+  if (first && IsDrawn(figure.second_scale)) svg += RenderScale(figure.second_scale, frame, x);
 
   // Markers lie under the curves.
   double last_line = -kMarkerDistance, last_warning = -kMarkerDistance;
@@ -272,6 +307,7 @@ std::string RenderSvg(const PlotFigure& figure) {
       body += RenderPanel(figure, figure.panels[i], frame, first);
     }
     top += kPanelHeader + height + kAxisHeight + kRowGap;
+    if (first && IsDrawn(figure.second_scale)) top += kScaleHeight;
   }
   body += Text("legend", kPageWidth / 2, top, "middle", figure.x_label);
   const std::string page_height = Px(top + kPageMargin - 8);

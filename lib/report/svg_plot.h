@@ -45,6 +45,14 @@ struct PlotMarker {
   std::string text;
 };
 
+/// What else the x axis counts, written under the first panel: epochs, where it counts steps.
+struct PlotScale {
+  std::string label;  ///< a short word
+  /// The scale's value y at some x, both rising; it runs evenly between two. One that does not rise is left
+  /// out.
+  std::vector<PlotPoint> points;
+};
+
 struct PlotFigure {
   std::string title;
   std::vector<std::string> subtitles;  ///< one a line
@@ -52,6 +60,7 @@ struct PlotFigure {
   double x_low = 0, x_high = 1;        ///< every x lies between them; x_high > x_low
   std::vector<PlotPanel> panels;       ///< at least one
   std::vector<PlotMarker> markers;     ///< x rising
+  PlotScale second_scale = {};
 };
 
 /// The document, UTF-8. Its size is bounded by the number of points: about 13 bytes each.

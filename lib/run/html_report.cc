@@ -92,11 +92,12 @@ std::string LossFigure(const TrainingMetrics& metrics) {
   if (metrics.loss.size() < kLeastPoints) return "";
   const size_t window = SmoothingWindow(metrics.loss.size());
   const std::vector<double> means = MovingAverage(metrics.loss, window);
-  BoundedSeries raw(kChartBuckets), smooth(kChartBuckets), evaluation(kChartBuckets);
+  BoundedSeries raw(kChartBuckets), smooth(kChartBuckets), evaluation(kChartBuckets), epoch(kChartBuckets);
   for (size_t i = 0; i < means.size(); ++i) {
     const auto x = static_cast<double>(metrics.step[i]);
     raw.Add(x, metrics.loss[i]);
     smooth.Add(x, means[i]);
+    epoch.Add(x, metrics.epoch[i]);
   }
   for (size_t i = 0; i < metrics.eval_loss.size(); ++i) {
     evaluation.Add(static_cast<double>(metrics.eval_steps[i]), metrics.eval_loss[i]);
@@ -113,6 +114,7 @@ std::string LossFigure(const TrainingMetrics& metrics) {
   const int64_t last_eval = metrics.eval_steps.empty() ? 0 : metrics.eval_steps.back();
   figure.x_high = static_cast<double>(std::max<int64_t>({metrics.step.back(), last_eval, 1}));
   figure.panels = {std::move(panel)};
+  figure.second_scale = {"epoch", epoch.Points()};
   return RenderSvg(figure);
 }
 

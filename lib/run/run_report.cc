@@ -68,12 +68,12 @@ RunReport::RunReport()
     : loss_(kWideBuckets),
       evaluation_loss_(kEvaluationBuckets),
       learning_rate_(kBuckets),
+      epoch_(kBuckets),
       tokens_per_s_(kBuckets),
-      resident_(kBuckets),
-      peak_(kBuckets),
       wait_percent_(kBuckets),
       rank_wait_percent_(kBuckets),
-      cpu_cores_(kBuckets) {}
+      cpu_cores_(kBuckets),
+      memory_{BoundedSeries(kBuckets), BoundedSeries(kBuckets)} {}
 
 void RunReport::TimedSum::Add(double mean, double mean_time_s) {
   if (!std::isfinite(mean)) return;
@@ -101,6 +101,8 @@ void RunReport::Add(const ordered_json& record) {
     if (!begin_.is_null()) {
       Mark(MarkerKind::kNote, step, "resumed");
       earlier_s_ += last_time_s_ - begin_time_s_;
+    } else if (step == 0) {
+      epoch_.Add(0, 0);
     }
     begin_ = record;
     begin_time_s_ = time_s;
@@ -126,9 +128,10 @@ void RunReport::Add(const ordered_json& record) {
       if (series != loss_terms_.end()) series->second.Add(step, mean.is_number() ? mean.get<double>() : NAN);
     }
     learning_rate_.Add(step, Number(record, "lr"));
+    epoch_.Add(step, Number(record, "epoch"));
     tokens_per_s_.Add(step, Number(record, "tokens_per_s"));
-    peak_.Add(step, Number(record, "max_memory_bytes") / 0x1p30);
-    resident_.Add(step, Number(record, "resident_bytes") / 0x1p30);
+    memory_.peak.Add(step, Number(record, "max_memory_bytes") / 0x1p30);
+    memory_.resident.Add(step, Number(record, "resident_bytes") / 0x1p30);
     cpu_cores_.Add(step, Number(record, "cpu_cores"));
     wait_percent_.Add(step, 100 * Number(record, "data_wait_s") / Number(record, "step_time_s"));
   } else if (type == "eval") {
@@ -224,6 +227,7 @@ PlotFigure RunReport::Figure() const {
   figure.x_label = "optimizer step";
   figure.x_high = static_cast<double>(std::max<int64_t>(step_, 1));
   figure.markers = markers_;
+  figure.second_scale = {"epoch", epoch_.Points()};
 
   PlotPanel loss = {.title = "Loss", .unit = "nats a token", .series = Smooth(loss_, "training")};
   loss.may_be_log = true;
@@ -240,9 +244,10 @@ PlotFigure RunReport::Figure() const {
   figure.panels.push_back(
       {.title = "Throughput", .unit = "tokens/s", .series = Smooth(tokens_per_s_, "now"), .from_zero = true});
   PlotPanel memory = {.title = "Memory", .unit = "GiB", .from_zero = true};
-  const SeriesStyle peak_style = resident_.empty() ? SeriesStyle::kLine : SeriesStyle::kFaint;
-  memory.series.push_back({"peak", peak_style, peak_.Points()});
-  if (!resident_.empty()) memory.series.push_back({"resident", SeriesStyle::kLine, resident_.Points()});
+  const BoundedSeries& resident = memory_.resident;
+  const SeriesStyle peak_style = resident.empty() ? SeriesStyle::kLine : SeriesStyle::kFaint;
+  memory.series.push_back({"peak", peak_style, memory_.peak.Points()});
+  if (!resident.empty()) memory.series.push_back({"resident", SeriesStyle::kLine, resident.Points()});
   figure.panels.push_back(std::move(memory));
   figure.panels.push_back({.title = "Waiting for data",
                            .unit = "% of step time",

@@ -1,4 +1,5 @@
-/// report.svg of a run: its metrics.jsonl as curves, and as the few numbers that sum it up.
+/// report.svg of a run: its metrics.jsonl as curves by steps, the loss by epochs, too, and as the few numbers
+/// that sum it up.
 ///
 /// Nothing but the records goes into it, so it can be made again at any time from the file alone. Memory and
 /// size of the plot do not grow with the number of records. Not thread-safe.
@@ -66,8 +67,11 @@ class RunReport {
     TimedSum mfu, rank_wait_share;        // of steps that report them, each times its time
     std::map<int64_t, double> slowest_s;  // time of the steps in which a rank was the slowest
   } means_;
-  BoundedSeries loss_, evaluation_loss_, learning_rate_, tokens_per_s_, resident_, peak_, wait_percent_,
+  BoundedSeries loss_, evaluation_loss_, learning_rate_, epoch_, tokens_per_s_, wait_percent_,
       rank_wait_percent_, cpu_cores_;
+  struct {
+    BoundedSeries resident, peak;
+  } memory_;
   std::map<std::string, BoundedSeries> loss_terms_;  // by name
   std::vector<PlotMarker> markers_;
 };

@@ -29,7 +29,7 @@ def require(holds, problem):
 
 def check_labels(plot, axis, width):
     def interval(text):
-        if axis == "x":
+        if axis != "y":
             half = len(text.text) * CHARACTER_WIDTH / 2
             return float(text.get("x")) - half, float(text.get("x")) + half
         return float(text.get("y")) - LABEL_HEIGHT, float(text.get("y"))
@@ -74,6 +74,8 @@ def check(path):
         require(not legend or title_end < min(legend) - 22, "a panel's title and legend overlap")
         check_labels(plot, "x", width)
         check_labels(plot, "y", width)
+        if any(text.get("class") == "tick x2" for text in plot.iter(SVG + "text")):
+            check_labels(plot, "x2", width)
     print(f"{len(plots)} panels, {curves} curves, {count} points")
 
 

@@ -5,13 +5,18 @@
 
 #include <algorithm>
 #include <cmath>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "tests/support/support.h"
 
 namespace trainwright {
 namespace {
 
+using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 test::ProcessResult CheckAll(const std::vector<std::string>& pages) {
   const test::TemporaryFolder folder;
@@ -68,6 +73,31 @@ TEST(SvgPlot, TheLegendOfALogarithmicAxisTellsItsSmallestValue) {
   EXPECT_THAT(RenderSvg({.title = "equal axis", .x_high = 2, .panels = {panel}}), HasSubstr("train 0<"));
   panel.may_be_log = true;
   EXPECT_THAT(RenderSvg({.title = "log", .x_high = 2, .panels = {panel}}), HasSubstr("train 5.20e-6<"));
+}
+
+TEST(SvgPlot, ASecondScaleStandsUnderTheFirstPanelWhereItRises) {
+  PlotFigure figure = Waves(100, 0, 1);
+  EXPECT_THAT(RenderSvg(figure), Not(HasSubstr("tick x2")));
+  figure.second_scale = {"epoch", {{0, 0}, {50, 1}, {100, 3}}};
+  const std::string svg = RenderSvg(figure);
+  EXPECT_EQ(Check(svg).exit_status, 0) << Check(svg).standard_error;
+  EXPECT_THAT(svg, HasSubstr(">epoch<"));
+  // The panel reaches from 78 to 932 px: 1 is at step 50, 2 at step 75.
+  EXPECT_THAT(svg, ContainsRegex("\"tick x2\" x=\"505\" [^>]*>1.0<"));
+  EXPECT_THAT(svg, ContainsRegex("\"tick x2\" x=\"718.5\" [^>]*>2.0<"));
+  for (const std::vector<PlotPoint>& points :
+       {std::vector<PlotPoint>{{5, 1}}, {{0, 1}, {100, 1}}, {{0, 0}, {50, 2}, {51, 1}, {100, 3}}}) {
+    figure.second_scale.points = points;
+    EXPECT_THAT(RenderSvg(figure), Not(HasSubstr("tick x2"))) << points.size();
+  }
+}
+
+TEST(SvgPlot, ASecondScaleThatRunsAtTwoSpeedsStaysReadable) {
+  PlotFigure figure = Waves(1000, 0, 1);
+  figure.second_scale = {"epoch", {{0, 0}, {990, 0.002}, {1000, 0.009}}};
+  const std::string svg = RenderSvg(figure);
+  EXPECT_EQ(Check(svg).exit_status, 0) << Check(svg).standard_error;
+  EXPECT_THAT(svg, HasSubstr(">1e-3 epoch<"));
 }
 
 TEST(SvgPlot, AnEmptyPanelHasItsAxes) {

@@ -14,6 +14,7 @@ namespace trainwright {
 namespace {
 
 using nlohmann::ordered_json;
+using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
@@ -102,6 +103,23 @@ TEST(RunReport, TellsWhichOfSeveralRanksTheOthersWaitFor) {
   }
   EXPECT_THAT(report.Svg(), HasSubstr("30.0 % waiting for rank 3"));
   EXPECT_THAT(report.Svg(), HasSubstr("Waiting for other ranks"));
+}
+
+TEST(RunReport, TheLossHasAScaleOfEpochsUnderThatOfSteps) {
+  RunReport report, without;
+  for (RunReport* each : {&report, &without}) each->Add(Begin(0, 10));
+  for (int step = 1; step <= 10; ++step) {
+    ordered_json record = Step(step, 5);
+    without.Add(record);
+    record["epoch"] = 0.2 * step;
+    report.Add(record);
+  }
+  EXPECT_THAT(without.Svg(), Not(HasSubstr("epoch")));
+  const std::string svg = report.Svg();
+  EXPECT_EQ(Check(svg).exit_status, 0) << Check(svg).standard_error;
+  EXPECT_THAT(svg, HasSubstr(">epoch<"));
+  // In the middle of the panel, which reaches from 78 to 932 px: at step 5.
+  EXPECT_THAT(svg, ContainsRegex("\"tick x2\" x=\"505\" [^>]*>1.0<"));
 }
 
 TEST(RunReport, IsAReadablePageFromNoRecordToManySteps) {
