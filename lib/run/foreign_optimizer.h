@@ -19,7 +19,7 @@ std::string OptimizerOfClass(const std::string& name);
 /// Whether an optimizer of ours takes an option, by its flag without dashes.
 bool OptimizerTakes(const std::string& optimizer, const std::string& option);
 
-/// Gives --optimizer what a key names as transformers and axolotl do. Where there is none of that name the
+/// Gives --optimizer what a key names as transformers and axolotl do. Where there is no such optimizer the
 /// key is refused unless the option is given.
 void TakeNamedOptimizer(const ForeignKey& key, ForeignFile* file);
 

@@ -11,9 +11,9 @@ namespace trainwright {
 /// \throws Error{kUsage} on options that exclude each other or do not fit the length
 void PlanSchedule(const TrainSettings& settings, const PlanFacts& facts, PlannedRun* planned);
 
-/// The same of a plan that has its parent's schedule but for its kind, which is another. What was asked of the
-/// parent's warm-up and last rate holds where the new kind takes it and nothing else is asked for, and the
-/// peak does.
+/// The same for a plan that has its parent's schedule but for its kind, which is another. What was asked for
+/// the parent's warm-up and last rate holds where the new kind takes it and nothing else is asked for, and
+/// the peak does.
 /// \throws as PlanSchedule
 void ReplaceSchedule(const TrainSettings& settings, const PlanFacts& facts, const TrainPlan& parent,
                      PlannedRun* planned);
