@@ -37,7 +37,9 @@ void DefineCkptCompressOptions(CLI::App& app, CkptCompressOptions* options) {
   const std::string compressing = "Compressing";
   CLI::Option* fast =
       app.add_flag("--fast", options->fast, "Faster and a little larger.")->group(compressing);
-  app.add_flag("--max", options->max, "As small as can be, and slower.")->excludes(fast)->group(compressing);
+  CLI::Option* max = app.add_flag("--max", options->max, "As small as can be, and slower.")
+                         ->excludes(fast)
+                         ->group(compressing);
   AddChoice(app, "--to", &options->to,
             {{"auto", OutputForm::kAuto},
              {"safetensors", OutputForm::kSafetensors},
@@ -67,6 +69,7 @@ void DefineCkptCompressOptions(CLI::App& app, CkptCompressOptions* options) {
           ->group(restoring);
   decompress->excludes(test)->excludes(list);
   test->excludes(list);
+  for (CLI::Option* reads : {decompress, test, list}) reads->excludes(fast)->excludes(max);
   app.add_option(
          "--tensor", options->tensors,
          "With -d: extract this tensor alone, without reading the others. May be given several times.")

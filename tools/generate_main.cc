@@ -7,6 +7,7 @@
 #include "lib/device/determinism.h"
 #include "lib/eval/generate_job.h"
 #include "lib/model/built_in_families.h"
+#include "lib/report/option_need.h"
 #include "tools/engine_ranks.h"
 #include "tools/generate_options.h"
 
@@ -17,6 +18,7 @@ int main(int argc, char** argv) {
   return RunTool(
       argc, argv, GenerateInfo(), [&](CLI::App& app) { DefineGenerateOptions(app, &settings); },
       [&](ToolRun& run) {
+        if (settings.keep_if.empty()) RefuseWithout("--keep-if", {"keep", "answer-format"}, run.options);
         EngineRequest request;
         request.argv = std::vector<std::string>(argv, argv + argc);
         request.nproc = settings.nproc;

@@ -13,6 +13,7 @@
 #include "lib/model/built_in_families.h"
 #include "lib/optim/optimizer_registry.h"
 #include "lib/probe/probe_job.h"
+#include "lib/report/option_need.h"
 #include "tools/gpu_probe_options.h"
 
 namespace trainwright {
@@ -42,7 +43,9 @@ std::string TextOf(const ProbeReport& report, const nlohmann::ordered_json& enco
 }
 
 int Run(const GpuProbeOptions& options, ToolRun* run) {
+  if (!options.sustained) RefuseWithout("--sustained", {"seconds"}, run->options);
   if (options.watch) return Watch(options);
+  RefuseWithout("--watch", {"interval", "samples", "pid"}, run->options);
   ProbeOptions probe{.quick = options.quick,
                      .sustained_s = options.sustained ? options.seconds : 0,
                      .require_gpu = options.require_gpu,

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "lib/base/error.h"
+#include "lib/report/option_need.h"
 
 namespace trainwright {
 namespace {
@@ -64,10 +65,7 @@ void RefuseOptionsOfModels(const std::vector<OptionValue>& options) {
       "adapter",    "allow-other-base", "mixed-precision",   "attn-backend",
       "max-length", "batch-tokens",     "batch-invariant",   "pooling",
       "attn",       "template",         "query-instruction", "passage-instruction"};
-  for (const OptionValue& option : options) {
-    if (option.origin != OptionOrigin::kCommandLine || !of_models.contains(option.key)) continue;
-    throw Error(ErrorCode::kUsage, "--" + option.key, "has a meaning only with --checkpoint");
-  }
+  RefuseWithout("--checkpoint", of_models, options);
 }
 
 std::string FlagOfText(const std::vector<OptionValue>& options) {
