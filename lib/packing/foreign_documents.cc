@@ -38,6 +38,7 @@ constexpr uint32_t kLlmCMagic16 = 20240520, kLlmCMagic32 = 20240801;
 constexpr size_t kLlmCHeaderBytes = 1024;
 constexpr char kMegatronMagic[] = "MMIDIDX";  // and two zeros
 constexpr size_t kMegatronHeaderBytes = 34;
+constexpr char kNpyMagic[] = "\x93NUMPY";
 constexpr uint32_t kGpt2Vocabulary = 50257, kGpt2EndOfText = 50256;
 constexpr uint32_t kLlama3Vocabulary = 128256, kLlama3BeginOfText = 128000;
 constexpr const char* kIdNames[] = {"input_ids", "tokens", "ids"};
@@ -599,6 +600,10 @@ ForeignFormat FormatOf(const std::string& path, const ImportOptions& options) {
   const uint32_t magic = head.size() < 4 ? 0 : ByteParser(head).Read<uint32_t>();
   if (magic == kLlmCMagic16 || magic == kLlmCMagic32) return ForeignFormat::kLlmC;
   if (AsText(head).starts_with(kMegatronMagic) && path.ends_with(".idx")) return ForeignFormat::kMegatron;
+  if (AsText(head).starts_with(kNpyMagic)) {
+    throw Error(ErrorCode::kBadInput, path, "is one NumPy array (.npy), and pack reads archives of them", "",
+                "numpy.savez('ids.npz', ids=numpy.load('" + path + "')) makes one");
+  }
   if (magic == 0x04034B50) {
     const MappedFile file(path);
     const ZipArchive archive(file.bytes(), path);
@@ -614,15 +619,17 @@ ForeignFormat FormatOf(const std::string& path, const ImportOptions& options) {
   return ForeignFormat::kTokens;
 }
 
-void RefuseImportOptions(const ImportOptions& options) {
+void RefuseImportOptions(const ImportOptions& options, const std::string& path) {
   const char* flag = !options.tokenizer.empty() ? "--tokenizer"
                      : options.vocab_size       ? "--vocab"
                      : options.end_of_text      ? "--eot"
                      : options.one_document     ? "--eot"
                                                 : nullptr;
   if (flag == nullptr) return;
-  throw Error(ErrorCode::kUsage, flag, "is for files of other programs, and the input is a token stream", "",
-              "name the format of headerless files: --from nanogpt");
+  throw Error(ErrorCode::kUsage, flag,
+              "is for files of other programs, and " + (path == "-" ? "standard input" : path) +
+                  " is read as a token stream",
+              "", "leave it out, or name the format of a file without a header: --from nanogpt");
 }
 
 ForeignDocuments::ForeignDocuments(std::vector<std::string> paths, ForeignFormat format,

@@ -32,12 +32,13 @@ struct ImportOptions {
 };
 
 /// What `path` holds; kTokens when it is not one of the others, or no file (a pipe).
-/// \throws Error{kIo}
+/// \throws Error{kBadInput} on an array of NumPy that is in no archive, Error{kIo}
 ForeignFormat FormatOf(const std::string& path, const ImportOptions& options);
 
 /// Token streams say all this themselves.
+/// \param path of an input that FormatOf takes for a token stream
 /// \throws Error{kUsage} when something is set
-void RefuseImportOptions(const ImportOptions& options);
+void RefuseImportOptions(const ImportOptions& options, const std::string& path);
 
 /// Memory: constant but for the structure of .pt files (ReadTorchFile). Files are mapped: they must not be
 /// cut while this reads.

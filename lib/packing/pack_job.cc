@@ -210,7 +210,7 @@ std::unique_ptr<TokenDocuments> OpenInput(const std::vector<std::string>& paths,
                                           const ImportOptions& import) {
   const ForeignFormat format = FormatOf(paths[0], import);
   if (format == ForeignFormat::kTokens) {
-    RefuseImportOptions(import);
+    RefuseImportOptions(import, paths[0]);
     return std::make_unique<TokenStreams>(paths);
   }
   return std::make_unique<ForeignDocuments>(paths, format, import);

@@ -7,6 +7,7 @@
 #include <functional>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <random>
 
 #include "lib/formats/zip_archive.h"
@@ -364,6 +365,36 @@ TEST(ForeignDocumentsTest, WithoutATokenizerTheShardsSayThatItIsUnknown) {
   MemorySink sink;
   EXPECT_EQ(CodeOf([&] { CatShardsAsText(folder.path("out.tws"), &sink); }), ErrorCode::kBadInput);
   EXPECT_THAT(MessageOf([&] { ExportAsNanoGpt(folder.path("out.tws"), &sink); }), HasSubstr("128256"));
+}
+
+TEST(ForeignDocumentsTest, AnArrayOfNumPyInNoArchiveIsRefusedWithWhatMakesOne) {
+  const TemporaryFolder folder;
+  const std::string path = folder.path("ids.npy");
+  WriteFile(path, "\x93NUMPY\x01");
+  PackJobOptions options;
+  options.inputs = {path};
+  options.output = folder.path("out.tws");
+  for (const std::optional<uint32_t> vocab_size : {std::optional<uint32_t>(), std::optional<uint32_t>(7)}) {
+    options.import.vocab_size = vocab_size;
+    EXPECT_EQ(MessageOf([&] { RunPack(options, ProgressMode::kNever); }),
+              path +
+                  ": is one NumPy array (.npy), and pack reads archives of them | numpy.savez('ids.npz', "
+                  "ids=numpy.load('" +
+                  path + "')) makes one");
+  }
+}
+
+TEST(ForeignDocumentsTest, AnOptionForOtherFilesIsRefusedWithTheInputThatIsReadAsATokenStream) {
+  const TemporaryFolder folder;
+  const std::string path = folder.path("ids.bin");
+  WriteFile(path, "headerless");
+  PackJobOptions options;
+  options.inputs = {path};
+  options.output = folder.path("out.tws");
+  options.import.vocab_size = 7;
+  EXPECT_THAT(MessageOf([&] { RunPack(options, ProgressMode::kNever); }),
+              HasSubstr("--vocab: is for files of other programs, and " + path +
+                        " is read as a token stream | leave it out"));
 }
 
 TEST(ForeignDocumentsTest, TokenStreamsRefuseWhatOnlyOtherFilesNeed) {
