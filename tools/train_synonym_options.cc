@@ -14,6 +14,7 @@ const OptionSynonyms& SynonymsOfTrain() {
     const OptionSynonym clip = {.key = "clip"}, accum = {.key = "accum"}, seq = {.key = "seq"};
     const OptionSynonym batch = {.key = "batch",
                                  .notice = "samples of one micro-batch; --accum of them are a step"};
+    const OptionSynonym persistent = WithoutEffect("--workers are threads that live as long as the run");
     OptionSynonyms names = {
         {"max-lr", {.key = "lr"}},
         {"per-device-batch-size", batch},
@@ -43,6 +44,10 @@ const OptionSynonyms& SynonymsOfTrain() {
         {"eval-interval", {.key = "eval-every"}},
         {"early-stopping-patience", {.key = "early-stop"}},
         {"num-workers", {.key = "workers"}},
+        {"persistent", persistent},
+        {"persistent-workers", persistent},
+        {"pin-memory", OnOrOffHere("pin")},
+        {"prefetch-factor", {.key = "prefetch"}},
         {"packing", OnOrOffHere("packing")},
         {"sample-packing", OnOrOffHere("packing")},
         {"model-name-or-path", {.key = "init", .notice = "a folder: nothing is fetched"}},
