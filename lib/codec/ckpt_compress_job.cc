@@ -17,7 +17,9 @@
 #include "lib/codec/compress_job.h"
 #include "lib/codec/extract.h"
 #include "lib/formats/json_text.h"
+#include "lib/io/byte_source.h"
 #include "lib/io/output_link.h"
+#include "lib/io/random_reader.h"
 #include "lib/report/table.h"
 
 namespace trainwright {
@@ -154,6 +156,10 @@ class Job {
       output = OutputFor(input, CompressedFolderName(input));
       report = CompressFolder(input, output, job);
     } else {
+      if (!IsReadOnce(input)) {  // before it is asked for a name
+        BufferedReader reader(OpenSource(input));
+        RequireSafetensors(&reader);
+      }
       const bool rewrites =
           job.form && !IsReadOnce(input) && IsCompressedCheckpoint(*OpenRandomReader(input));
       const CompressedForm form = job.form.value_or(CompressedForm::kSafetensors);

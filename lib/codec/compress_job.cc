@@ -8,6 +8,8 @@
 #include "lib/base/signals.h"
 #include "lib/codec/extract.h"
 #include "lib/formats/bad_input.h"
+#include "lib/formats/safetensors.h"
+#include "lib/io/byte_source.h"
 #include "lib/io/file_state.h"
 #include "lib/io/output_link.h"
 #include "lib/io/random_reader.h"
@@ -167,6 +169,16 @@ std::string RestoredName(const std::string& name) {
   return "";
 }
 
+void RequireSafetensors(BufferedReader* reader) {
+  const ByteSpan head = reader->Peek(9);
+  if (IsStream(head)) return;
+  const bool has_header =
+      head.size() == 9 && head[8] == '{' && ByteParser(head).Read<uint64_t>() <= kMaxSafetensorsHeaderBytes;
+  if (has_header) return;
+  throw BadInputAt(0, reader->name(), "is not a safetensors file: it does not begin with a JSON header",
+                   "ckpt-compress takes safetensors files and folders of them; zstd compresses other files");
+}
+
 bool IsCompressed(BufferedReader* reader) {
   const ByteSpan prefix = reader->Peek(8);
   if (IsStream(prefix)) return true;
@@ -198,6 +210,7 @@ CompressReport CompressFile(const std::string& input, const std::string& output,
   const std::unique_ptr<BaseTensors> base = BaseOf(options);
   const std::optional<FileState> state = input == "-" ? std::nullopt : StateOf(input);
   FileTensors tensors(input, state);
+  RequireSafetensors(tensors.reader());
   if (IsCompressed(tensors.reader())) {
     if (options.compressed_input == CompressedInput::kRewrite)
       return Convert(tensors.reader(), input, output, options);

@@ -48,6 +48,10 @@ std::string CompressedName(const std::string& name, CompressedForm form);
 /// The inverse; empty for a name that CompressedName does not give.
 std::string RestoredName(const std::string& name);
 
+/// Looks at the first bytes alone, and consumes nothing.
+/// \throws Error{kBadInput} where they are those of no safetensors file and of no stream made of one
+void RequireSafetensors(BufferedReader* reader);
+
 /// Whether what the reader is about to give is a compressed checkpoint, of either form. Consumes nothing.
 bool IsCompressed(BufferedReader* reader);
 
