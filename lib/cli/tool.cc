@@ -1,6 +1,7 @@
 #include "lib/cli/tool.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -624,12 +625,19 @@ void DefineCommonOptionsWithHook(CLI::App& app, CommonOptions* options, const Se
 
 // ---- Running ----
 
+/// Whether standard output is a pipe that nobody reads any more.
+bool ReaderWentAway() {
+  pollfd output = {.fd = STDOUT_FILENO, .events = POLLOUT, .revents = 0};
+  return poll(&output, 1, /*timeout=*/0) == 1 && (output.revents & POLLERR) != 0;
+}
+
 /// Flushes and closes standard output, so that an error that was delayed until now is not lost.
 void CloseStandardOutput(const ToolInfo& info) {
   errno = 0;
   const bool failed_before = std::ferror(stdout) != 0;
   const bool flushed = std::fflush(stdout) == 0;
   int error = errno;
+  if (failed_before && error == 0 && ReaderWentAway()) error = EPIPE;  // of a text longer than stdio's buffer
   // close reports what network file systems delay; the descriptor is reserved again for whatever is opened
   // later.
   if (close(STDOUT_FILENO) != 0 && error == 0 && errno != EBADF) error = errno;

@@ -313,6 +313,14 @@ TEST(SigpipeTest, EndsAFilterEvenWhenItWasIgnoredAndNotAPatientTool) {
   EXPECT_EQ(Sample("patient --fail stdio 2>/dev/null | true; echo ${PIPESTATUS[0]}").standard_output, "0\n");
 }
 
+// Longer than what stdio holds back, so that writing fails before standard output is closed.
+TEST(SigpipeTest, ATextOfAPatientToolThatNobodyReadsEndsQuietly) {
+  const ProcessResult result = Sample(
+      "{ sleep 0.2; patient --print-config --title $(printf %9000s | tr ' ' x) 2> err; echo $? >> err; } | "
+      "true; cat err");
+  EXPECT_EQ(result.standard_output, "0\n");
+}
+
 struct StopCase {
   const char* signal;
   int exit_status;
