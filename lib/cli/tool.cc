@@ -106,6 +106,11 @@ bool IsNotANumber(const std::string& text) {
 
 // ---- Parsing ----
 
+/// Whether CLI11 refuses the option beside some others, or without one.
+bool DependsOnOthers(const CLI::Option& option) {
+  return !option.get_excludes().empty() || !option.get_needs().empty();
+}
+
 Error EmptyValue(const std::string& source) {
   return Error(ErrorCode::kUsage, source, "is empty, as an unset variable is", "",
                "give it a value, or leave it out");
@@ -293,9 +298,8 @@ class CommandLine {
       if (Contains(value, std::string_view("\0", 1)))
         throw Error(ErrorCode::kUsage, source, "holds a NUL character");
       const std::string result = FlagValue(*option, value, source);
-      // CLI11 counts what it has results of among options that exclude each other.
-      const bool is_needless = !option->get_excludes().empty() && IsDefault(*option, result);
-      if (!is_needless) option->add_result(result);
+      // CLI11 counts what it has results of among options that exclude or need each other.
+      if (!DependsOnOthers(*option) || !IsDefault(*option, result)) option->add_result(result);
     }
     if (!repeated && values.size() != 1)
       throw Error(ErrorCode::kUsage, source, "takes one value, not a list");
