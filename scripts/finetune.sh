@@ -71,6 +71,16 @@ if [[ (-e $out/data/MANIFEST.json || -e $out/run) && -e $out/made-of && $(< "$ou
   die "$out was made of other conversations, of another model or with another --seq or --template" "--out names another folder"
 fi
 
+# require_model: what train does not take of the model is found by data of one line, before all conversations are tokenized.
+require_model() (
+  scratch=$(mktemp -d)
+  trap 'rm -rf "$scratch"' EXIT
+  pretokenize -q --tokenizer "$model" -o "$scratch/tokens" <<< 'A line.'
+  pack -q --chunk 64 "$scratch/tokens" -o "$scratch/shards.tws"
+  train -q --explain --init "$model" --data "$scratch/shards.tws" --device cpu --steps 1 --batch 1 --accum 1 > /dev/null
+)
+[[ -e $out/data/MANIFEST.json ]] || require_model
+
 # why_none SUMMARY: what became of the conversations, of which pretokenize kept none; nothing where it kept some.
 why_none() {
   python3 -c '
