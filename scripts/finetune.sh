@@ -72,12 +72,15 @@ if [[ (-e $out/data/MANIFEST.json || -e $out/run) && -e $out/made-of && $(< "$ou
 fi
 
 # require_model: what train does not take of the model is found by data of one line, before all conversations are tokenized.
+# What variables say of the run is not asked here: adapters and conversations, which they may need, are not part of this.
 require_model() (
+  unset "${!TRAINWRIGHT_@}"
   scratch=$(mktemp -d)
   trap 'rm -rf "$scratch"' EXIT
   pretokenize -q --tokenizer "$model" -o "$scratch/tokens" <<< 'A line.'
   pack -q --chunk 64 "$scratch/tokens" -o "$scratch/shards.tws"
-  train -q --explain --init "$model" --data "$scratch/shards.tws" --device cpu --steps 1 --batch 1 --accum 1 > /dev/null
+  train -q --explain --init "$model" --data "$scratch/shards.tws" --device cpu --kernels usual --steps 1 --batch 1 --accum 1 \
+    > /dev/null
 )
 [[ -e $out/data/MANIFEST.json ]] || require_model
 

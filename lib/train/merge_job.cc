@@ -43,7 +43,8 @@ nlohmann::ordered_json Merge(const ModelFamilies& families, const std::string& a
   if (!IsPeftFolder(adapter_folder)) {
     throw Error(ErrorCode::kBadInput, adapter,
                 std::string("is no adapter: it holds no ") + kAdapterConfigFileName, "",
-                "name a run of --lora, its checkpoint or a folder of peft; a model trained whole is merged");
+                "name a run of --lora, its checkpoint or a folder of peft; a model that was trained whole "
+                "needs no merging");
   }
   const std::string base_folder =
       base.empty() ? BaseOfAdapter(adapter_folder, "name the adapter's base with --init")
