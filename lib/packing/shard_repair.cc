@@ -17,6 +17,7 @@
 #include "lib/formats/provenance.h"
 #include "lib/formats/shard_layout.h"
 #include "lib/formats/shard_set.h"
+#include "lib/formats/tokenizer_identity.h"
 #include "lib/formats/zstd_frame.h"
 #include "lib/io/atomic_folder.h"
 #include "lib/io/byte_sink.h"
@@ -170,9 +171,9 @@ class Salvage {
       throw Error(ErrorCode::kBadInput, options_.input, "nothing can be saved: no header of a shard is whole",
                   "", "without a header nothing says what the frames mean");
     }
-    report->tokenizer_lost = header_->tokenizer.model.empty() &&
-                             header_->tokenizer.sha256 != Sha256Digest{} &&
-                             header_->tokenizer.kind != "bytes";
+    report->tokenizer_lost =
+        header_->tokenizer.model.empty() && header_->tokenizer.sha256 != Sha256Digest{} &&
+        header_->tokenizer.kind != "bytes" && header_->tokenizer.kind != kUnknownTokenizerKind;
   }
 
   ShardSetHeader NewHeader() const {

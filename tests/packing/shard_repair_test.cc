@@ -10,6 +10,7 @@
 
 #include "lib/formats/frame_content.h"
 #include "lib/formats/shard_set.h"
+#include "lib/formats/tokenizer_identity.h"
 #include "lib/packing/shard_inspection.h"
 #include "tests/formats/shard_fixture.h"
 #include "tests/support/memory_shard_output.h"
@@ -152,6 +153,16 @@ TEST_F(ShardRepairTest, CodesAndTokenizerComeAlong) {
   EXPECT_EQ(ShardSet::Open(path("out.tws"))->header().tokenizer, header.tokenizer);
   EXPECT_EQ(*ShardSet::Open(path("out.tws"))->header().id_codes, *header.id_codes);
   EXPECT_EQ(ChunksOf(path("out.tws")), test::SmallChunks());
+}
+
+TEST_F(ShardRepairTest, NoModelIsLostOfATokenizerThatWasNeverKnown) {
+  ShardSetHeader header = OneChunkAFrame();
+  header.tokenizer.model.clear();
+  WriteFile(path("in.tws"), TwoShards(header));
+  EXPECT_TRUE(Repair("in.tws").tokenizer_lost);
+  header.tokenizer.kind = kUnknownTokenizerKind;
+  WriteFile(path("unknown.tws"), TwoShards(header));
+  EXPECT_FALSE(Repair("unknown.tws", "saved.tws").tokenizer_lost);
 }
 
 TEST_F(ShardRepairTest, AFolderThatLacksAShardSavesTheOthersAndCountsWhatIsLost) {
