@@ -13,6 +13,7 @@
 #include "lib/cli/tool.h"
 #include "lib/formats/json_text.h"
 #include "lib/io/output_link.h"
+#include "lib/packing/foreign_documents.h"
 #include "lib/packing/pack_job.h"
 #include "lib/packing/shard_inspection.h"
 #include "lib/packing/shard_repair.h"
@@ -141,6 +142,7 @@ void Pack(const PackOptions& options, const std::vector<std::string>& inputs, To
   job.append = options.append;
   job.threads = ThreadsOf(options);
   job.shard_size_bytes = ParseBytes(options.shard_size, "--shard-size");
+  run->KeepFromSummary(FilesOfInputs(job.inputs, job.import));
   const auto start = std::chrono::steady_clock::now();
   const PackReport report = RunPack(job, run->common.progress);
   const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;

@@ -5,12 +5,14 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <system_error>
 #include <utility>
 
 #include "lib/base/error.h"
 #include "lib/base/signals.h"
 #include "lib/formats/bad_input.h"
 #include "lib/formats/id_array.h"
+#include "lib/formats/tokenizer_identity.h"
 #include "lib/formats/torch_file.h"
 #include "lib/formats/zip_archive.h"
 #include "lib/io/byte_source.h"
@@ -567,9 +569,23 @@ std::unique_ptr<Rows> OpenRows(const std::string& path, ForeignFormat format) {
   throw Error(ErrorCode::kInternal, path, "is no foreign file");
 }
 
+bool IsNameOfMegatron(const std::string& path) {
+  return path.ends_with(".idx") || path.ends_with(".bin");
+}
+
+/// Whether the .idx of this name, which an .idx and its .bin have in common, is Megatron's.
+bool IsOfMegatronPair(const std::string& path) {
+  std::error_code ignored;
+  if (!IsNameOfMegatron(path)) return false;
+  const std::string index = WithEnding(path, ".idx");
+  if (!std::filesystem::is_regular_file(index, ignored)) return false;
+  BufferedReader reader(OpenSource(index));
+  return AsText(reader.Peek(7)) == kMegatronMagic;
+}
+
 TokenizerIdentity UnknownTokenizer(uint32_t vocab_size) {
   TokenizerIdentity tokenizer;
-  tokenizer.kind = "unknown";
+  tokenizer.kind = kUnknownTokenizerKind;
   tokenizer.sha256 = Sha256Of(AsBytes("unknown tokenizer of " + std::to_string(vocab_size) + " ids"));
   tokenizer.vocab_size = vocab_size;
   return tokenizer;
@@ -612,11 +628,18 @@ ForeignFormat FormatOf(const std::string& path, const ImportOptions& options) {
     }
     return ForeignFormat::kNpz;
   }
-  if (path.ends_with(".bin") && std::filesystem::is_regular_file(WithEnding(path, ".idx"))) {
-    BufferedReader index(OpenSource(WithEnding(path, ".idx")));
-    if (AsText(index.Peek(7)) == kMegatronMagic) return ForeignFormat::kMegatron;
+  return IsOfMegatronPair(path) ? ForeignFormat::kMegatron : ForeignFormat::kTokens;
+}
+
+std::vector<std::string> FilesOfInputs(const std::vector<std::string>& inputs, const ImportOptions& options) {
+  const bool megatron = options.format ? *options.format == ForeignFormat::kMegatron
+                                       : std::any_of(inputs.begin(), inputs.end(), IsOfMegatronPair);
+  if (!megatron) return inputs;
+  std::vector<std::string> files = inputs;
+  for (const std::string& path : inputs) {
+    if (IsNameOfMegatron(path)) files.push_back(WithEnding(path, path.ends_with(".idx") ? ".bin" : ".idx"));
   }
-  return ForeignFormat::kTokens;
+  return files;
 }
 
 void RefuseImportOptions(const ImportOptions& options, const std::string& path) {

@@ -35,6 +35,10 @@ struct ImportOptions {
 /// \throws Error{kBadInput} on an array of NumPy that is in no archive, Error{kIo}
 ForeignFormat FormatOf(const std::string& path, const ImportOptions& options);
 
+/// The files that hold the inputs: those that are named, and of Megatron's pairs the other one.
+/// \throws Error{kIo}
+std::vector<std::string> FilesOfInputs(const std::vector<std::string>& inputs, const ImportOptions& options);
+
 /// Token streams say all this themselves.
 /// \param path of an input that FormatOf takes for a token stream
 /// \throws Error{kUsage} when something is set

@@ -265,7 +265,7 @@ void CheckSameSettings(const ShardSetHeader& set, const ShardSetHeader& added, c
 
 PackReport RunPack(const PackJobOptions& asked, ProgressMode progress_mode) {
   CheckAppend(asked);
-  RefuseToReplaceInputs(asked.output, asked.inputs);
+  RefuseToReplaceInputs(asked.output, FilesOfInputs(asked.inputs, asked.import));
   RefuseToReplaceInputs(asked.output, {TokenizerFileOf(asked.import.tokenizer)});
   for (const std::string& path : asked.inputs) {
     if (path != "-" && access(path.c_str(), R_OK) != 0) throw SystemError(path, "open", errno);

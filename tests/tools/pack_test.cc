@@ -192,6 +192,17 @@ TEST_F(PackToolTest, AnOutputThatIsAnInputIsRefusedAndLeftAsItIs) {
   EXPECT_EQ(result.standard_output, "2\n2\n2\n2\n2\n") << result.standard_error;
 }
 
+TEST_F(PackToolTest, NeitherFileOfAMegatronPairIsReplacedWhicheverIsNamed) {
+  const ProcessResult result = Shell(R"sh(
+    cp "$FIXTURES"/packing/fixtures/foreign/short.* .; mkdir before; cp short.* before
+    pack --vocab 50257 short.idx -o short.bin; echo $?
+    pack --vocab 50257 --from megatron short.bin -o ./short.idx; echo $?
+    pack --vocab 50257 short.idx -o out.tws --summary short.bin; echo $?
+    for kept in short.idx short.bin; do cmp $kept before/$kept; done
+    pack -q --vocab 50257 short.idx -o out.tws; echo $?)sh");
+  EXPECT_EQ(result.standard_output, "2\n2\n2\n0\n") << result.standard_error;
+}
+
 TEST_F(PackToolTest, ARunWithoutInputMakesNoFolder) {
   const ProcessResult result = Shell(R"(
     pack nothing.tok -o new/; echo $?; echo junk > junk; pack --repair junk -o new/; echo $?
