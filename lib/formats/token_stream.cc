@@ -222,6 +222,12 @@ const TokenStreamTotals& TokenStreamWriter::totals() const {
   return impl_->totals;
 }
 
+bool IsTokenStream(ByteSpan start) {
+  static_assert(kFormat.magic.size() == kTokenStreamStartBytes);
+  return start.size() >= kFormat.magic.size() &&
+         std::equal(kFormat.magic.begin(), kFormat.magic.end(), start.begin());
+}
+
 struct TokenStreamReader::Impl {
   explicit Impl(std::unique_ptr<ByteSource> source) : reader(std::move(source)) { header = ReadHeader(); }
 

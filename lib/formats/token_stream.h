@@ -6,6 +6,7 @@
 /// Readers and writers are not thread-safe; one per thread.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -13,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "lib/base/bytes.h"
 #include "lib/base/checksum.h"
 #include "lib/formats/record_kind.h"
 #include "lib/formats/text_role.h"
@@ -69,6 +71,12 @@ class TokenStreamWriter {
   struct Impl;
   std::unique_ptr<Impl> impl_;
 };
+
+/// Bytes that tell token streams from other content.
+inline constexpr size_t kTokenStreamStartBytes = 8;
+/// Whether content that begins so is a token stream.
+/// \param start kTokenStreamStartBytes, or fewer when there are no more
+bool IsTokenStream(ByteSpan start);
 
 class TokenStreamReader {
  public:

@@ -13,12 +13,17 @@
 namespace trainwright {
 namespace {
 
+bool BeginsAsTokenStream(const std::string& path) {
+  BufferedReader reader(DecompressIfNeeded(OpenSource(path)));
+  return IsTokenStream(reader.Peek(kTokenStreamStartBytes));
+}
+
 /// The format that was asked for, or that of the first file whose beginning shows one.
 ForeignFormat FormatOfAll(const std::vector<std::string>& paths, const ImportOptions& import) {
   for (const std::string& path : paths) {
     try {
       const ForeignFormat format = FormatOf(path, import);
-      if (format != ForeignFormat::kTokens) return format;
+      if (format != ForeignFormat::kTokens || BeginsAsTokenStream(path)) return format;
     } catch (const Error& error) {
       if (error.code() != ErrorCode::kBadInput) throw;
     }

@@ -849,6 +849,29 @@ TEST(PackJobTest, SkippedFilesLeaveTheBytesOfTheSoundOnesAlone) {
   EXPECT_NE(CodeOf([&] { Pack(options); }), ErrorCode::kBadInput) << "a missing file is no corrupt one";
 }
 
+TEST(PackJobTest, TokenStreamsBeforeAStrayFileOfAnotherProgramAreNotSkippedForIt) {
+  const TemporaryFolder folder;
+  const std::string first = Stream(SomeDocuments(65));
+  std::string zstd(ZSTD_compressBound(first.size()), '\0');
+  zstd.resize(ZSTD_compress(zstd.data(), zstd.size(), first.data(), first.size(), 1));
+  WriteFile(folder.path("a.tok.zst"), zstd);
+  WriteFile(folder.path("b.tok"), Stream(SomeDocuments(66)));
+  PackJobOptions options = SmallOptions(folder.path("a.tok.zst"), folder.path("expected.tws"));
+  options.inputs.push_back(folder.path("b.tok"));
+  Pack(options);
+  options.output = folder.path("skipped.tws");
+  options.skip_corrupt = true;
+  for (const std::string stray : {"gpt2.bin", "short.idx", "stored.npz", "list.pt"}) {
+    SCOPED_TRACE(stray);
+    options.inputs = {folder.path("a.tok.zst"), test::Fixture("packing/fixtures/foreign/" + stray),
+                      folder.path("b.tok")};
+    const PackReport report = Pack(options);
+    EXPECT_EQ(report.files, 2u);
+    EXPECT_EQ(report.files_skipped, 1u);
+    EXPECT_EQ(ReadFile(folder.path("skipped.tws")), ReadFile(folder.path("expected.tws")));
+  }
+}
+
 TEST(PackJobTest, AStrideNeedsDocumentsThatAreCutIntoWindows) {
   TemporaryFolder folder;
   WriteFile(folder.path() + "/a.tok", Stream(SomeDocuments(64)));
