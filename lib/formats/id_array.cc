@@ -46,10 +46,12 @@ class HeaderText {
   size_t at_ = 0;
 };
 
+/// \param mask a value for each integer, 0 where it is not kept; empty: all are
 template <typename Integer>
 void Widen(ByteSpan bytes, size_t count, const std::string& name, uint64_t offset,
-           const ArrayMeaning& meaning, std::vector<uint32_t>* ids) {
+           const ArrayMeaning& meaning, std::span<const uint32_t> mask, std::vector<uint32_t>* ids) {
   for (size_t i = 0; i < count; ++i) {
+    if (!mask.empty() && mask[i] == 0) continue;
     Integer value;
     std::memcpy(&value, bytes.data() + i * sizeof(Integer), sizeof(Integer));
     const auto wide = static_cast<uint64_t>(value);
@@ -58,6 +60,33 @@ void Widen(ByteSpan bytes, size_t count, const std::string& name, uint64_t offse
                        "holds " + std::to_string(value) + ", which is no " + meaning.one);
     }
     ids->push_back(static_cast<uint32_t>(wide));
+  }
+}
+
+/// \param mask as of Widen
+void ReadIntegers(IntegerType type, size_t count, BufferedReader* reader, const ArrayMeaning& meaning,
+                  std::span<const uint32_t> mask, std::vector<uint32_t>* ids) {
+  ids->clear();
+  const uint64_t offset = reader->position();
+  std::vector<uint8_t> bytes;
+  if (AppendFrom(reader, count * static_cast<size_t>(type.bytes), &bytes) <
+      count * static_cast<size_t>(type.bytes)) {
+    throw CutShortAt(reader->position(), reader->name(), "array");
+  }
+  ids->reserve(count);
+  switch (type.bytes) {
+    case 1:
+      return type.is_signed ? Widen<int8_t>(bytes, count, reader->name(), offset, meaning, mask, ids)
+                            : Widen<uint8_t>(bytes, count, reader->name(), offset, meaning, mask, ids);
+    case 2:
+      return type.is_signed ? Widen<int16_t>(bytes, count, reader->name(), offset, meaning, mask, ids)
+                            : Widen<uint16_t>(bytes, count, reader->name(), offset, meaning, mask, ids);
+    case 4:
+      return type.is_signed ? Widen<int32_t>(bytes, count, reader->name(), offset, meaning, mask, ids)
+                            : Widen<uint32_t>(bytes, count, reader->name(), offset, meaning, mask, ids);
+    default:
+      return type.is_signed ? Widen<int64_t>(bytes, count, reader->name(), offset, meaning, mask, ids)
+                            : Widen<uint64_t>(bytes, count, reader->name(), offset, meaning, mask, ids);
   }
 }
 
@@ -128,28 +157,12 @@ NpyHeader ReadNpyHeader(BufferedReader* reader, const ArrayMeaning& meaning) {
 
 void ReadIds(IntegerType type, size_t count, BufferedReader* reader, std::vector<uint32_t>* ids,
              const ArrayMeaning& meaning) {
-  ids->clear();
-  const uint64_t offset = reader->position();
-  std::vector<uint8_t> bytes;
-  if (AppendFrom(reader, count * static_cast<size_t>(type.bytes), &bytes) <
-      count * static_cast<size_t>(type.bytes)) {
-    throw CutShortAt(reader->position(), reader->name(), "array");
-  }
-  ids->reserve(count);
-  switch (type.bytes) {
-    case 1:
-      return type.is_signed ? Widen<int8_t>(bytes, count, reader->name(), offset, meaning, ids)
-                            : Widen<uint8_t>(bytes, count, reader->name(), offset, meaning, ids);
-    case 2:
-      return type.is_signed ? Widen<int16_t>(bytes, count, reader->name(), offset, meaning, ids)
-                            : Widen<uint16_t>(bytes, count, reader->name(), offset, meaning, ids);
-    case 4:
-      return type.is_signed ? Widen<int32_t>(bytes, count, reader->name(), offset, meaning, ids)
-                            : Widen<uint32_t>(bytes, count, reader->name(), offset, meaning, ids);
-    default:
-      return type.is_signed ? Widen<int64_t>(bytes, count, reader->name(), offset, meaning, ids)
-                            : Widen<uint64_t>(bytes, count, reader->name(), offset, meaning, ids);
-  }
+  ReadIntegers(type, count, reader, meaning, {}, ids);
+}
+
+void ReadKeptIds(IntegerType type, std::span<const uint32_t> mask, BufferedReader* reader,
+                 std::vector<uint32_t>* ids) {
+  ReadIntegers(type, mask.size(), reader, kTokenIds, mask, ids);
 }
 
 }  // namespace trainwright

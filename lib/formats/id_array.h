@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -36,5 +37,11 @@ NpyHeader ReadNpyHeader(BufferedReader* reader, const ArrayMeaning& meaning = kT
 /// \throws Error{kBadInput} when the data ends before, or one is no id: negative, or above 2^32 - 2
 void ReadIds(IntegerType type, size_t count, BufferedReader* reader, std::vector<uint32_t>* ids,
              const ArrayMeaning& meaning = kTokenIds);
+
+/// Reads an id for each value of `mask`, and keeps those whose value is not 0. The others are padding, which
+/// may be any numbers.
+/// \throws Error{kBadInput} as ReadIds, of what is kept
+void ReadKeptIds(IntegerType type, std::span<const uint32_t> mask, BufferedReader* reader,
+                 std::vector<uint32_t>* ids);
 
 }  // namespace trainwright

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <map>
-#include <optional>
 
 #include "lib/formats/bad_input.h"
 
@@ -16,11 +15,13 @@ constexpr size_t kMaxMemo = 1 << 24;
 struct StorageName {
   const char* name;
   IntegerType type;
+  bool is_truth = false;
 };
-constexpr StorageName kStorages[] = {{"torch ByteStorage", {1, false}}, {"torch CharStorage", {1, true}},
-                                     {"torch ShortStorage", {2, true}}, {"torch IntStorage", {4, true}},
-                                     {"torch LongStorage", {8, true}},  {"torch uint16", {2, false}},
-                                     {"torch uint32", {4, false}},      {"torch uint64", {8, false}}};
+constexpr StorageName kStorages[] = {{"torch ByteStorage", {1, false}},      {"torch CharStorage", {1, true}},
+                                     {"torch ShortStorage", {2, true}},      {"torch IntStorage", {4, true}},
+                                     {"torch LongStorage", {8, true}},       {"torch uint16", {2, false}},
+                                     {"torch uint32", {4, false}},           {"torch uint64", {8, false}},
+                                     {"torch BoolStorage", {1, false}, true}};
 
 // What the stack holds: finished values, and what only exists while a pickle runs.
 constexpr int kMaxDepth = 64;           // of tuples in tuples
@@ -32,8 +33,7 @@ struct Slot {
   std::shared_ptr<const std::vector<Slot>> parts;  // of a tuple
   int depth = 0;                                   // of tuples in tuples
   std::string name;                                // of kName: "module name"; of kStorage: the entry
-  IntegerType type;                                // of kStorage
-  bool typed = false;
+  const StorageName* elements = nullptr;           // of kStorage; nullptr: it does not say
 };
 
 class Unpickler {
@@ -69,16 +69,17 @@ class Unpickler {
         parser_.Read<uint64_t>();  // a frame of protocol 4: its instructions follow
         return;
       case '(':
-        return Push({.role = Slot::Role::kMark, .value = nullptr, .parts = nullptr, .name = "", .type = {}});
+        return Push({.role = Slot::Role::kMark, .value = nullptr, .parts = nullptr, .name = ""});
       case '}':
         return PushNew(Kind::kDictionary);
       case ']':
       case ')':
         return PushNew(Kind::kList);
       case 'N':
+        return PushNew(Kind::kOther);
       case 0x88:
       case 0x89:
-        return PushNew(Kind::kOther);
+        return PushTruth(op == 0x88);
       case 'G':
         parser_.ReadBytes(8);
         return PushNew(Kind::kOther);
@@ -153,7 +154,7 @@ class Unpickler {
   void Push(Slot slot) { stack_.push_back(std::move(slot)); }
   void PushValue(TorchValue value) {
     tree_.values.push_back(std::move(value));
-    Push({.value = &tree_.values.back(), .parts = nullptr, .name = "", .type = {}});
+    Push({.value = &tree_.values.back(), .parts = nullptr, .name = ""});
   }
   void PushNew(Kind kind) {
     TorchValue value;
@@ -164,6 +165,12 @@ class Unpickler {
     TorchValue value;
     value.kind = Kind::kInteger;
     value.integer = integer;
+    PushValue(std::move(value));
+  }
+  void PushTruth(bool truth) {
+    TorchValue value;
+    value.kind = Kind::kTruth;
+    value.integer = truth ? 1 : 0;
     PushValue(std::move(value));
   }
   void PushLong() {
@@ -192,7 +199,7 @@ class Unpickler {
       std::replace(dotted.begin(), dotted.end(), ' ', '.');
       throw Refuse("names " + dotted + ", and only tensors of integers, lists and dictionaries are read");
     }
-    Push({.role = Slot::Role::kName, .value = nullptr, .parts = nullptr, .name = name, .type = {}});
+    Push({.role = Slot::Role::kName, .value = nullptr, .parts = nullptr, .name = name});
   }
 
   void Memoize(size_t number) {
@@ -299,14 +306,11 @@ class Unpickler {
     Slot storage{.role = Slot::Role::kStorage,
                  .value = nullptr,
                  .parts = nullptr,
-                 .name = prefix_ + "data/" + TextOf(parts[2]),
-                 .type = {}};
+                 .name = prefix_ + "data/" + TextOf(parts[2])};
     for (const StorageName& known : kStorages) {
-      if (parts[1].name != known.name) continue;
-      storage.type = known.type;
-      storage.typed = true;
+      if (parts[1].name == known.name) storage.elements = &known;
     }
-    if (!storage.typed && parts[1].name != "torch.storage UntypedStorage")
+    if (storage.elements == nullptr && parts[1].name != "torch.storage UntypedStorage")
       throw Refuse("is corrupt: a storage is not described as PyTorch does");
     Push(storage);
   }
@@ -326,15 +330,15 @@ class Unpickler {
     value.kind = Kind::kTensor;
     value.tensor = std::make_unique<TorchTensor>();
     TorchTensor& tensor = *value.tensor;
-    std::optional<IntegerType> type;
-    if (parts[0].typed) type = parts[0].type;
+    const StorageName* type = parts[0].elements;
     if (version3 && parts[6].role == Slot::Role::kName) {
       for (const StorageName& known : kStorages) {
-        if (parts[6].name == known.name) type = known.type;
+        if (parts[6].name == known.name) type = &known;
       }
     }
-    if (!type) throw Refuse("holds a tensor whose type is not one of integers");
-    tensor.type = *type;
+    if (type == nullptr) throw Refuse("holds a tensor whose type is not one of integers");
+    tensor.type = type->type;
+    tensor.is_truth = type->is_truth;
     tensor.storage = parts[0].name;
     bool good = true;
     const int64_t offset = IntegerOf(parts[1].value, &good);

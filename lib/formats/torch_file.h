@@ -2,10 +2,10 @@
 /// nested.
 ///
 /// A pickle is a program for a small stack machine that may call any function of Python. This reader runs
-/// none: of the machine it has the instructions that lists, tuples, dictionaries, texts, numbers and tensors
-/// of integers need, knows the handful of names that PyTorch spells those tensors with, and refuses every
-/// other name and instruction by name. \source PyTorch 2.11, torch/serialization.py (layout of the archive);
-/// Python 3, pickletools (instructions)
+/// none: of the machine it has the instructions that lists, tuples, dictionaries, texts, numbers, truth
+/// values and tensors of integers or truth values need, knows the handful of names that PyTorch spells those
+/// tensors with, and refuses every other name and instruction by name. \source PyTorch 2.11,
+/// torch/serialization.py (layout of the archive); Python 3, pickletools (instructions)
 #pragma once
 
 #include <cstdint>
@@ -20,19 +20,20 @@
 
 namespace trainwright {
 
-/// A row-major tensor of integers.
+/// A row-major tensor of integers or truth values.
 struct TorchTensor {
   IntegerType type;
   std::vector<uint64_t> shape;
   std::string storage;        ///< its entry in the archive
   uint64_t offset_bytes = 0;  ///< of the first element in the storage
+  bool is_truth = false;      ///< one byte each, 0 or 1: a mask, no ids
 };
 
 /// A value of a pickle.
 struct TorchValue {
-  enum class Kind { kOther, kInteger, kText, kTensor, kList, kDictionary };
-  Kind kind = Kind::kOther;  ///< kOther: none, truth values and floats
-  int64_t integer = 0;
+  enum class Kind { kOther, kInteger, kTruth, kText, kTensor, kList, kDictionary };
+  Kind kind = Kind::kOther;  ///< kOther: none and floats
+  int64_t integer = 0;       ///< of kInteger; of kTruth 0 or 1
   std::string text;
   std::unique_ptr<TorchTensor> tensor;   ///< of kTensor
   std::vector<const TorchValue*> items;  ///< of lists and tuples; values of dictionaries; never nullptr

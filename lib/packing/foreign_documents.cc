@@ -96,17 +96,17 @@ class MatrixRows final : public Rows {
     if (row_ == rows_) return RequireEnds(), false;
     if (column_ == 0) StartRow();
     const size_t count = static_cast<size_t>(std::min<uint64_t>(columns_ - column_, kRunIds));
-    ReadIds(type_, count, ids_.get(), run);
     if (padding_.mask) {
       ReadIds(padding_.mask_type, count, padding_.mask.get(), &scratch_, kMaskValues);
-      size_t kept = 0;
-      for (size_t i = 0; i < count; ++i) {
-        if (scratch_[i] != 0) (*run)[kept++] = (*run)[i];
-      }
-      run->resize(kept);
-      kept_ += kept;
+      ReadKeptIds(type_, scratch_, ids_.get(), run);
+      kept_ += run->size();
     } else if (length_) {
-      run->resize(std::min<uint64_t>(count, *length_ - std::min<uint64_t>(*length_, column_)));
+      const uint64_t left = *length_ - std::min<uint64_t>(*length_, column_);
+      scratch_.assign(count, 0);
+      std::fill_n(scratch_.begin(), std::min<uint64_t>(count, left), 1u);
+      ReadKeptIds(type_, scratch_, ids_.get(), run);
+    } else {
+      ReadIds(type_, count, ids_.get(), run);
     }
     column_ += count;
     *row_ends = column_ == columns_;
@@ -396,7 +396,7 @@ class NpzRows final : public Rows {
 // Ids that a pickle holds one by one.
 class ListedIds final : public Rows {
  public:
-  /// \param mask of as many numbers, 0 for padding; or nullptr
+  /// \param mask of as many numbers or truth values, 0 or false beside padding; or nullptr
   ListedIds(const TorchValue* list, const TorchValue* mask, std::optional<uint32_t> length, std::string name)
       : list_(list), mask_(mask), length_(length), name_(std::move(name)) {
     if (length_ && *length_ > list_->items.size()) {
@@ -412,9 +412,8 @@ class ListedIds final : public Rows {
     if (done_) return false;
     run->clear();
     for (size_t i = 0; i < list_->items.size(); ++i) {
-      const uint32_t id = NumberOf(list_->items[i]);
-      const bool real = mask_ != nullptr ? NumberOf(mask_->items[i]) != 0 : !length_ || i < *length_;
-      if (real) run->push_back(id);
+      const bool real = mask_ != nullptr ? Keeps(mask_->items[i]) : !length_ || i < *length_;
+      if (real) run->push_back(IdOf(list_->items[i]));
     }
     if (length_ && *length_ != run->size()) throw LengthIsNotOfMask(name_, 0, *length_, run->size());
     *row_ends = done_ = true;
@@ -422,7 +421,15 @@ class ListedIds final : public Rows {
   }
 
  private:
-  uint32_t NumberOf(const TorchValue* item) const {
+  bool Keeps(const TorchValue* item) const {
+    const bool is_number = item->kind == TorchValue::Kind::kInteger && item->integer >= 0;
+    if (!is_number && item->kind != TorchValue::Kind::kTruth) {
+      throw Error(ErrorCode::kBadInput, name_,
+                  "has a mask with something else in it than truth values and numbers from 0 on");
+    }
+    return item->integer != 0;
+  }
+  uint32_t IdOf(const TorchValue* item) const {
     if (item->kind != TorchValue::Kind::kInteger || item->integer < 0 || item->integer >= kNoId) {
       throw Error(ErrorCode::kBadInput, name_, "holds a list of ids with something else in it");
     }
@@ -539,7 +546,8 @@ class TorchRows final : public Rows {
     return Open(*value->tensor);
   }
   std::unique_ptr<Rows> RowsOfTensor(const TorchValue& value, Padding padding) {
-    return RowsOfArray(Open(*value.tensor), {value.tensor->type, value.tensor->shape}, std::move(padding));
+    const TorchTensor& tensor = *value.tensor;
+    return RowsOfArray(Open(tensor), {tensor.type, tensor.shape, tensor.is_truth}, std::move(padding));
   }
 
   MappedFile file_;
@@ -730,7 +738,7 @@ bool ForeignDocuments::NextRun() {
   const uint32_t vocab_size = header_.tokenizer.vocab_size;
   const auto outside = std::find_if(run_.begin(), run_.end(), [&](uint32_t id) { return id >= vocab_size; });
   if (outside != run_.end()) {
-    throw Error(
+    throw OutsideVocabulary(
         ErrorCode::kBadInput, paths_[next_path_ - 1],
         "holds id " + std::to_string(*outside) + ", and the vocabulary has " + std::to_string(vocab_size), "",
         "it was made with another tokenizer: see --vocab and --tokenizer");

@@ -16,6 +16,7 @@
 #include <string>
 #include <vector>
 
+#include "lib/base/error.h"
 #include "lib/packing/token_documents.h"
 
 namespace trainwright {
@@ -44,6 +45,12 @@ std::vector<std::string> FilesOfInputs(const std::vector<std::string>& inputs, c
 /// \throws Error{kUsage} when something is set
 void RefuseImportOptions(const ImportOptions& options, const std::string& path);
 
+/// Error{kBadInput} for an id outside the vocabulary: the file is not corrupt, another tokenizer made it.
+class OutsideVocabulary : public Error {
+ public:
+  using Error::Error;
+};
+
 /// Memory: constant but for the structure of .pt files (ReadTorchFile). Files are mapped: they must not be
 /// cut while this reads.
 class ForeignDocuments final : public TokenDocuments {
@@ -53,7 +60,8 @@ class ForeignDocuments final : public TokenDocuments {
   ~ForeignDocuments() override;
   const TokenStreamHeader& header() const override { return header_; }
   const std::vector<ProvenanceInput>& provenance() const override { return provenance_; }
-  /// \throws Error{kBadInput} also on an id outside the vocabulary
+  /// \throws OutsideVocabulary, behind which it may be called again, to read on as if there was none;
+  ///     Error{kBadInput, kIo}
   [[nodiscard]] bool Next(DocumentPiece* piece) override;
 
   class Rows;

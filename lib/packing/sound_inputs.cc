@@ -31,6 +31,7 @@ ForeignFormat FormatOfAll(const std::vector<std::string>& paths, const ImportOpt
   return ForeignFormat::kTokens;
 }
 
+/// \throws OutsideVocabulary of a file that is sound but for that; Error
 void ReadToTheEnd(const std::string& path, const ImportOptions& import) {
   DocumentPiece piece;
   if (import.format == ForeignFormat::kTokens) {
@@ -39,8 +40,16 @@ void ReadToTheEnd(const std::string& path, const ImportOptions& import) {
     return;
   }
   ForeignDocuments documents({path}, *import.format, import);
-  while (documents.Next(&piece)) {
+  std::optional<OutsideVocabulary> outside;
+  for (bool more = true; more;) {
+    try {
+      more = documents.Next(&piece);
+    } catch (const OutsideVocabulary& error) {
+      // Damage, too, makes such ids, and only the end of an archive's entry tells it.
+      if (!outside) outside = error;
+    }
   }
+  if (outside) throw *outside;
 }
 
 /// The inputs with the streams of a folder in its place, which may be damaged. A folder without a manifest
@@ -85,6 +94,8 @@ SoundInputs FindSoundInputs(const std::vector<std::string>& inputs, const Import
     try {
       ReadToTheEnd(path, checked);
       sound.paths.push_back(path);
+    } catch (const OutsideVocabulary&) {
+      throw;
     } catch (const Error& error) {
       if (error.code() != ErrorCode::kBadInput) throw;
       sound.corrupt.push_back(error.what());

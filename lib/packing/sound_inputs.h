@@ -17,7 +17,8 @@ struct SoundInputs {
 /// data; memory as ForeignDocuments or one token stream.
 /// \param inputs files; folders of token streams count as their files
 /// \throws Error{kUsage} on what is no regular file, since it cannot be read twice; what opening throws of
-///         options that are wrong or missing; Error{kIo}; Error{kBadInput} when no input is sound
+///         options that are wrong or missing; Error{kIo}; OutsideVocabulary; Error{kBadInput} when no input
+///         is sound
 SoundInputs FindSoundInputs(const std::vector<std::string>& inputs, const ImportOptions& import);
 
 }  // namespace trainwright

@@ -9,6 +9,9 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <random>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "lib/formats/zip_archive.h"
 #include "lib/packing/pack_job.h"
@@ -330,6 +333,118 @@ PYTHON)py");
               HasSubstr("lengths.npy: is no array of lengths: its shape has a negative size"));
   EXPECT_THAT(message("float_lengths.npz"),
               HasSubstr("lengths.npy: is no array of lengths: its elements are of type <f4"));
+}
+
+/// Runs a program of Python that has archive(name, members) for .npz files, array(descr, shape, *numbers) for
+/// their members, and text, torch_tensor and torch_file for what torch.save writes.
+void RunPython(const TemporaryFolder& folder, const std::string& program) {
+  const ProcessResult made = test::RunShell("cd '" + folder.path() + R"py(' && python3 - <<'PYTHON'
+import pickle
+import struct
+import zipfile
+CODES = {"<i4": "i", "<i8": "q", "|b1": "?"}
+def packed(descr, numbers):
+    return struct.pack("<%d%s" % (len(numbers), CODES[descr]), *numbers)
+def array(descr, shape, *numbers):
+    header = ("{'descr': '%s', 'fortran_order': False, 'shape': %s, }" % (descr, shape)).encode()
+    return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header + packed(descr, numbers)
+def archive(name, members):
+    with zipfile.ZipFile(name, "w") as file:
+        for member, data in members.items():
+            file.writestr(member, data)
+def text(value):
+    return b"X" + struct.pack("<I", len(value)) + value.encode()
+def torch_tensor(storage, key, *shape):
+    sizes, strides, count = b"", b"", 1
+    for size in reversed(shape):
+        sizes, strides, count = bytes([75, size]) + sizes, bytes([75, count]) + strides, count * size
+    storage = text("storage") + b"ctorch\n" + storage.encode() + b"\n" + text(key) + text("cpu")
+    return (b"ctorch._utils\n_rebuild_tensor_v2\n((" + storage + bytes([75, count]) + b"tQK\0(" + sizes + b"t(" +
+            strides + b"t\x89ccollections\nOrderedDict\n)RtR")
+def torch_file(name, program, *storages):
+    members = {"a/data.pkl": program}
+    members.update(("a/data/%d" % i, storage) for i, storage in enumerate(storages))
+    archive(name, members)
+)py" + program + "PYTHON\n");
+  ASSERT_EQ(made.exit_status, 0) << made.standard_error;
+}
+
+TEST(ForeignDocumentsTest, PaddingIsNotJudgedWhateverNumbersItIsOf) {
+  const TemporaryFolder folder;
+  RunPython(folder, R"py(
+ids = array("<i4", "(2, 3)", 5, 6, -1, 7, -1, -1)
+archive("lengths.npz", {"ids.npy": ids, "lengths.npy": array("<i4", "(2,)", 2, 1)})
+archive("mask.npz", {"ids.npy": array("<i8", "(2, 3)", -100, 5, 6, 7, -100, 1 << 62),
+                     "attention_mask.npy": array("<i4", "(2, 3)", 0, 1, 1, 1, 0, 0)})
+torch_file("lengths.pt", b"\x80\x02}(" + text("input_ids") + torch_tensor("IntStorage", "0", 2, 3) +
+           text("lengths") + torch_tensor("IntStorage", "1", 2) + b"u.",
+           packed("<i4", [5, 6, -1, 7, -1, -1]), packed("<i4", [2, 1]))
+lists = [{"ids": [5, 6, -100], "lengths": 2}, {"ids": [-1, 7], "attention_mask": [0, 1]}]
+torch_file("lists.pt", pickle.dumps(lists, 2))
+)py");
+  for (const char* name : {"lengths.npz", "mask.npz", "lengths.pt", "lists.pt"}) {
+    EXPECT_EQ(Read(folder.path(name)), (std::vector<Document>{{5, 6}, {7}})) << name;
+  }
+}
+
+TEST(ForeignDocumentsTest, TruthValuesOfTorchFilesAreMasksAndNoIds) {
+  const TemporaryFolder folder;
+  RunPython(folder, R"py(
+lists = [{"ids": [5, 6, 0], "attention_mask": [True, True, False]}, {"ids": [7], "attention_mask": [1]}]
+torch_file("lists.pt", pickle.dumps(lists, 2))
+torch_file("tensors.pt", b"\x80\x02}(" + text("input_ids") + torch_tensor("IntStorage", "0", 2, 3) +
+           text("attention_mask") + torch_tensor("BoolStorage", "1", 2, 3) + b"u.",
+           packed("<i4", [5, 6, 0, 7, 0, 0]), packed("|b1", [True, True, False, True, False, False]))
+torch_file("truth.pt", b"\x80\x02" + torch_tensor("BoolStorage", "0", 3) + b".", packed("|b1", [True, True, False]))
+torch_file("truth_list.pt", pickle.dumps({"ids": [5, True]}, 2))
+torch_file("none.pt", pickle.dumps({"ids": [5, 6], "attention_mask": [1, None]}, 2))
+)py");
+  for (const char* name : {"lists.pt", "tensors.pt"}) {
+    EXPECT_EQ(Read(folder.path(name)), (std::vector<Document>{{5, 6}, {7}})) << name;
+  }
+  const auto message = [&](const char* name) { return MessageOf([&] { Read(folder.path(name)); }); };
+  EXPECT_THAT(message("truth.pt"), HasSubstr("holds truth values, which are no ids"));
+  EXPECT_THAT(message("truth_list.pt"), HasSubstr("holds a list of ids with something else in it"));
+  EXPECT_THAT(message("none.pt"), HasSubstr("has a mask with something else in it"));
+}
+
+/// Options that pack these inputs and leave out those that are corrupt.
+PackJobOptions SkippingOptions(std::vector<std::string> inputs, const TemporaryFolder& folder) {
+  PackJobOptions options;
+  options.inputs = std::move(inputs);
+  options.output = folder.path("out.tws");
+  options.packer.chunk_tokens = 64;
+  options.skip_corrupt = true;
+  return options;
+}
+
+TEST(ForeignDocumentsTest, AFileOfAnotherVocabularyIsNoCorruptOneToSkip) {
+  const TemporaryFolder folder;
+  WriteFile(folder.path("a.bin"), std::string("\1\0\2\0", 4));
+  WriteFile(folder.path("b.bin"), std::string("\1\0\x63\0", 4));
+  PackJobOptions options = SkippingOptions({folder.path("a.bin"), folder.path("b.bin")}, folder);
+  options.import = {ForeignFormat::kNanoGpt, "", 50, {}, true};
+  EXPECT_THAT(MessageOf([&] { RunPack(options, ProgressMode::kNever); }),
+              HasSubstr("b.bin: holds id 99, and the vocabulary has 50"));
+  EXPECT_FALSE(std::filesystem::exists(options.output));
+}
+
+TEST(ForeignDocumentsTest, DamageThatMakesAnIdOutsideTheVocabularyIsSkippedAsDamage) {
+  const TemporaryFolder folder;
+  std::string damaged = ReadFile(Foreign("stored.npz"));
+  const ZipArchive archive(AsBytes(damaged), "stored.npz");
+  const ZipEntry* ids = archive.Find("input_ids.npy");
+  ASSERT_NE(ids, nullptr);
+  constexpr size_t kNumpyHeaderBytes = 128;
+  damaged[ids->offset + kNumpyHeaderBytes + 2] ^= 1;  // the first id becomes 65,536 more
+  WriteFile(folder.path("damaged.npz"), damaged);
+  EXPECT_THAT(MessageOf([&] { Read(folder.path("damaged.npz"), {.vocab_size = 65'536}); }),
+              HasSubstr("the vocabulary has 65536"));
+  PackJobOptions options = SkippingOptions({folder.path("damaged.npz"), Foreign("stored.npz")}, folder);
+  options.import.vocab_size = 65'536;
+  const PackReport report = RunPack(options, ProgressMode::kNever);
+  EXPECT_EQ(report.files, 1u);
+  EXPECT_EQ(report.files_skipped, 1u);
 }
 
 TEST(ForeignDocumentsTest, PackedWithItsTokenizerTheTextIsThere) {
