@@ -13,10 +13,16 @@
 namespace trainwright {
 namespace {
 
+constexpr size_t kLookedAtBytes = 8192;  // of what a file begins with
+
+bool IsPart(const DocumentInput& input) {
+  return input.begin > 0 || input.end != UINT64_MAX;
+}
+
 uint64_t TotalSize(const std::vector<DocumentInput>& inputs) {
   uint64_t total = 0;
   for (const DocumentInput& input : inputs) {
-    if (input.begin > 0 || input.end != UINT64_MAX) return 0;
+    if (IsPart(input)) return 0;
     struct stat info;
     const bool known = input.path == "-" ? fstat(0, &info) == 0 : stat(input.path.c_str(), &info) == 0;
     if (!known || !S_ISREG(info.st_mode)) return 0;
@@ -37,12 +43,16 @@ void RefuseParquet(const std::string& name, bool guessed, std::string_view start
 
 /// Where nobody says how to read it: tokens of a program or a picture are hardly meant.
 void RefuseBinary(const std::string& name, bool guessed, InputFormat format, std::string_view start) {
-  constexpr size_t kLookedAt = 8192;
   if (!guessed || format != InputFormat::kLines) return;
-  const size_t zero = start.substr(0, kLookedAt).find('\0');
+  const size_t zero = start.substr(0, kLookedAtBytes).find('\0');
   if (zero == std::string_view::npos) return;
   throw Error(ErrorCode::kBadInput, name, "is binary: it has a zero byte", "byte " + std::to_string(zero),
               "text is UTF-8; --format lines or file reads it all the same");
+}
+
+std::string BeginningOf(const std::string& path) {
+  BufferedReader reader(DecompressIfNeeded(OpenSource(path)));
+  return std::string(AsText(reader.Peek(kLookedAtBytes)));
 }
 
 /// Of the longest end mark of a line and a blank one behind it, what may be missing yet.
@@ -155,9 +165,17 @@ void DocumentReader::ThrowIfWritten() const {
   }
 }
 
-void DocumentReader::WarnOfJson(std::string_view start) const {
+/// Refuses or warns of what looks like another format. Each part of a file is judged by how the file begins,
+/// as the whole is.
+/// \param read the first that was read of the source
+void DocumentReader::CheckBeginning(std::string_view read) const {
+  const DocumentInput& input = inputs_[next_input_ - 1];
+  const std::string of_file = IsPart(input) ? BeginningOf(input.path) : std::string();
+  const std::string_view start = IsPart(input) ? std::string_view(of_file) : read;
+  RefuseParquet(source_->name(), input.guessed, start);
+  RefuseBinary(source_->name(), input.guessed, format_, start);
   const bool looks_like_json = start.starts_with("{\"") || start.starts_with("{ \"");
-  if (!inputs_[next_input_ - 1].guessed || format_ != InputFormat::kLines || !looks_like_json) return;
+  if (!input.guessed || format_ != InputFormat::kLines || !looks_like_json) return;
   LogWarning(source_->name() + ": looks like JSON lines but is read as plain lines; --format says which");
 }
 
@@ -271,11 +289,7 @@ bool DocumentReader::Next(RecordBatch* batch) {
       const ByteSpan read(buffer_.data(), count);
       input_bytes_ += count;
       hashes_.input.Update(read);
-      if (first_read_) {
-        RefuseParquet(source_->name(), inputs_[next_input_ - 1].guessed, AsText(read));
-        RefuseBinary(source_->name(), inputs_[next_input_ - 1].guessed, format_, AsText(read));
-        WarnOfJson(AsText(read));
-      }
+      if (first_read_) CheckBeginning(AsText(read));
       first_read_ = false;
       const size_t scanned = batch->bytes.size();
       batch->bytes.append(AsText(read));

@@ -106,7 +106,7 @@ class DocumentReader {
   bool OpenNext();
   bool NextRows(RecordBatch* batch);
   void AppendRow(const ParquetCell* cells, RecordBatch* batch) const;
-  void WarnOfJson(std::string_view start) const;
+  void CheckBeginning(std::string_view read) const;
   void Split(size_t scanned, size_t* tail, RecordBatch* batch);
   void SplitParagraphs(size_t scanned, size_t* tail, RecordBatch* batch);
   void Drop(size_t tail, std::string* bytes) const;

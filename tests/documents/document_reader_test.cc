@@ -6,6 +6,8 @@
 #include <functional>
 #include <optional>
 #include <random>
+#include <string>
+#include <vector>
 
 #include "tests/support/support.h"
 
@@ -80,6 +82,46 @@ TEST(DocumentReaderTest, BinaryIsNoTextUnlessAsked) {
   EXPECT_NE(test::MessageOf(guessed).find("byte 6"), std::string::npos) << test::MessageOf(guessed);
   read({.path = folder.path("a.png"), .format = InputFormat::kLines});
   read({.path = folder.path("a.png"), .format = InputFormat::kFile});
+}
+
+/// Some 20 KB of lines.
+std::string ManyLines() {
+  std::string lines;
+  for (int i = 0; i < 2000; ++i) lines += "line " + std::to_string(i) + "\n";
+  return lines;
+}
+
+TEST(DocumentReaderTest, AZeroByteBehindTheBeginningOfATextStopsNoPartOfIt) {
+  const TemporaryFolder folder;
+  WriteFile(folder.path("input"), ManyLines().insert(9000, 1, '\0'));
+  const auto texts_of = [&](uint64_t begin, uint64_t end) {
+    Texts texts;
+    for (const ReadRecord& record :
+         ReadAll({{.path = folder.path("input"), .guessed = true, .begin = begin, .end = end}})) {
+      texts.push_back(record.text);
+    }
+    return texts;
+  };
+  Texts parts;
+  const std::vector<uint64_t> bounds = {0, 8500, 12000, UINT64_MAX};
+  for (size_t i = 1; i < bounds.size(); ++i) {
+    for (const std::string& text : texts_of(bounds[i - 1], bounds[i])) parts.push_back(text);
+  }
+  EXPECT_EQ(parts, texts_of(0, UINT64_MAX));
+}
+
+TEST(DocumentReaderTest, EveryPartOfABinaryFileIsRefusedAsTheWholeIs) {
+  const TemporaryFolder folder;
+  WriteFile(folder.path("input"), std::string("\x89PNG\r\n\0junk\n", 12) + ManyLines());
+  const auto refusal = [&](uint64_t begin, uint64_t end) {
+    return test::MessageOf(
+        [&] { ReadAll({{.path = folder.path("input"), .guessed = true, .begin = begin, .end = end}}); });
+  };
+  const std::string of_whole = refusal(0, UINT64_MAX);
+  EXPECT_NE(of_whole.find("byte 6"), std::string::npos) << of_whole;
+  EXPECT_EQ(refusal(0, 9000), of_whole);
+  EXPECT_EQ(refusal(9000, 12000), of_whole);
+  EXPECT_EQ(refusal(12000, UINT64_MAX), of_whole);
 }
 
 TEST(DocumentReaderTest, AFileIsOneRecordEvenWhenEmpty) {
