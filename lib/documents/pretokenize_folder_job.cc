@@ -112,10 +112,15 @@ std::string KeyOf(const std::string& settings, const DocumentInput& input, const
 }
 
 /// The header of a stream says how it was made. A stream that was verified in another way is made again.
-std::string SettingsOf(const TokenStreamHeader& header, uint64_t verify_every) {
+std::string SettingsOf(const TokenStreamHeader& header, const PretokenizeJobOptions& options) {
   MemorySink sink;
   const TokenStreamWriter writer(&sink, header);
-  return HexEncode(Sha256Of(sink.bytes())) + " " + std::to_string(verify_every);
+  // Streams that earlier builds made of --key text, and without the lines of other keys, have this header.
+  const bool reads_other_keys = options.records == RecordKind::kLm && options.skip_bad_documents &&
+                                options.formats.contains(InputFormat::kJsonl) &&
+                                !options.keys_instead.empty();
+  return HexEncode(Sha256Of(sink.bytes())) + " " + std::to_string(options.verify_every) +
+         (reads_other_keys ? " other keys" : "");
 }
 
 }  // namespace
@@ -131,7 +136,7 @@ PretokenizeReport RunPretokenizeToFolder(const PretokenizeJobOptions& asked, Pro
   for (const DocumentInput& input : options.inputs) states.push_back(StateOfFile(input.path));
 
   Pretokenizer pretokenizer(options);
-  const std::string settings = SettingsOf(pretokenizer.header(), options.verify_every);
+  const std::string settings = SettingsOf(pretokenizer.header(), options);
   std::vector<std::string> keys;
   for (size_t i = 0; i < states.size(); ++i) keys.push_back(KeyOf(settings, options.inputs[i], states[i]));
   TokenStreamFolderWriter folder(options.output);

@@ -282,6 +282,11 @@ std::string ProvenanceOf(const PretokenizeJobOptions& options, const std::string
   } else if (formats.contains(NameOf(InputFormat::kJsonl)) ||
              formats.contains(NameOf(InputFormat::kParquet))) {
     shaping["key"] = options.keys;
+    // Told where they are not the usual ones, which are none in place of a key that the user names.
+    const bool is_usual_key = options.keys == std::vector<std::string>{kTextKey};
+    const std::vector<std::string> usual = is_usual_key ? OtherTextKeys() : std::vector<std::string>();
+    if (formats.contains(NameOf(InputFormat::kJsonl)) && options.keys_instead != usual)
+      shaping["key_instead"] = options.keys_instead;
   }
   if (options.max_characters > 0) shaping["max_chars"] = options.max_characters;
   if (options.max_tokens > 0) shaping["max_record_tokens"] = options.max_tokens;

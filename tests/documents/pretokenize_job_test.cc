@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <random>
 #include <set>
+#include <utility>
 
 #include "lib/base/signals.h"
 #include "lib/documents/decode_job.h"
@@ -219,6 +220,21 @@ TEST_F(PretokenizeTest, TheStreamsSayWhichSideTheyAre) {
   EXPECT_EQ(train["options"]["holdout"]["side"], "train");
   EXPECT_EQ(held["options"]["holdout"]["side"], "holdout");
   EXPECT_EQ(held["options"]["holdout"]["fraction"], 0.1);
+}
+
+TEST_F(PretokenizeTest, TheStreamsTellTheKeysInPlaceOfAMissingOneWhereTheyAreNotTheUsualOnes) {
+  PretokenizeJobOptions options =
+      Options(File("in", "{\"text\": \"a\", \"body\": \"b\"}\n"), InputFormat::kJsonl);
+  const auto told = [&](std::vector<std::string> keys, std::vector<std::string> instead) {
+    options.keys = std::move(keys);
+    options.keys_instead = std::move(instead);
+    const auto provenance = nlohmann::json::parse(Tokenize(options).header.provenance_json);
+    return provenance["options"].value("key_instead", nlohmann::json());
+  };
+  EXPECT_TRUE(told({"text"}, OtherTextKeys()).is_null());
+  EXPECT_EQ(told({"text"}, {}), nlohmann::json::array());
+  EXPECT_TRUE(told({"body"}, {}).is_null());
+  EXPECT_EQ(told({"body"}, {"text"}), nlohmann::json::array({"text"}));
 }
 
 // A line each of good, bad JSON, missing key, number, bad UTF-8, too long, good.

@@ -136,6 +136,20 @@ TEST_F(PretokenizeFolderTest, ABadDocumentCostsItsOwnStreamAlone) {
   EXPECT_EQ(Summary("streams_taken_over"), 1u);
 }
 
+TEST_F(PretokenizeFolderTest, StreamsOfOtherKeysAreNotTakenOver) {
+  const ProcessResult result = Shell(R"sh(
+    mkdir in; printf '{"text": "one"}\n{"content": "two"}\n' > in/a.jsonl
+    pretokenize -q --key text --on-error skip in -o dir/ || exit 1
+    pretokenize -q --decode dir | cmp - <(echo one) || exit 2
+    pretokenize -q --on-error skip in -o dir/ || exit 3
+    pretokenize -q --decode dir | cmp - <(echo one; echo two) || exit 4
+    pretokenize -q --on-error skip --summary summary.json in -o dir/ || exit 5
+    pretokenize -q in -o other/ || exit 6
+    pretokenize -q --key text in -o other/; test $? = 3)sh");
+  EXPECT_EQ(result.exit_status, 0) << result.standard_output << result.standard_error;
+  EXPECT_EQ(Summary("streams_taken_over"), 1u) << "of the same keys";
+}
+
 TEST_F(PretokenizeFolderTest, OneRunAtATimeAndNoFolderOfSomethingElse) {
   const ProcessResult result = Shell(R"sh(
     seq 100 > a.txt; mkdir dir shards
