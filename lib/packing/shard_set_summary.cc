@@ -71,6 +71,7 @@ nlohmann::ordered_json ToJson(const ShardSetSummary& summary) {
       {"tokens_dropped", summary.totals.tokens_dropped},
       {"source_bytes", summary.totals.source_bytes},
       {"size_bytes", summary.size_bytes},
+      {"frames_bytes", summary.frames_bytes},
       {"bits_per_token", summary.bits_per_token()},
       {"vocab_size", tokenizer.vocab_size},
       {"bos_id", IdOrNull(tokenizer.bos_id)},

@@ -331,6 +331,18 @@ TEST(PackJobTest, ReportAndInfoCountWhatTheShardsHold) {
   EXPECT_GT(json["bits_per_token"], 4.7);  // random letters: log2(26)
 }
 
+TEST(PackJobTest, TheBitsOfATokenAreOfTheChunksThatTheReportCountsWithoutTheTokenizersModel) {
+  const TemporaryFolder folder;
+  TokenizerIdentity tokenizer = LoadTokenizer("bytes")->identity();
+  tokenizer.kind = "demo";
+  tokenizer.model = std::string(100'000, 'm');
+  tokenizer.sha256 = Sha256Of(AsBytes(tokenizer.model));
+  WriteFile(folder.path("in"), Stream(SomeDocuments(67), tokenizer));
+  const nlohmann::json json = ToJson(Pack(SmallOptions(folder.path("in"), folder.path("out.tws"))).set);
+  EXPECT_LT(json["frames_bytes"].get<uint64_t>() + 100'000, json["size_bytes"].get<uint64_t>());
+  EXPECT_EQ(json["bits_per_token"], 8 * json["frames_bytes"].get<double>() / json["tokens"].get<double>());
+}
+
 TEST(PackJobTest, InfoOfAPipeIsThatOfTheFileAndTheFolder) {
   const TemporaryFolder folder;
   WriteFile(folder.path("in"), Stream(ManyDocuments(8)));
