@@ -81,7 +81,8 @@ int EvaluateModel(const EvaluateSettings& options, const EngineProcess& process,
   return 0;
 }
 
-int EvaluateByMetric(const EvaluateSettings& options, const std::vector<std::string>& argv, ToolRun* run) {
+int EvaluateByMetric(EvaluateSettings options, const std::vector<std::string>& argv, ToolRun* run) {
+  LeaveOutOtherInputs(run->options, &options);
   CheckEvaluateSettings(options);
   RefuseOptionsOfOtherMetrics(options.metric, run->options);
   if (options.checkpoint.empty()) RefuseOptionsOfModels(run->options);

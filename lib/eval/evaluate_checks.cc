@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <map>
 #include <set>
 #include <string>
 #include <utility>
@@ -15,24 +16,31 @@
 namespace trainwright {
 namespace {
 
-/// What a metric measures on, each flag with whether it was given.
-using Given = std::vector<std::pair<std::string, bool>>;
+/// What a metric measures on, each flag with where the settings have it.
+template <typename Settings>
+auto InputsOf(Settings* settings) {
+  auto& retrieval = settings->retrieval;
+  using Inputs = std::vector<std::pair<std::string, decltype(&settings->data)>>;
+  return Inputs{{"--checkpoint", &settings->checkpoint},
+                {"--data", &settings->data},
+                {"--samples", &settings->samples},
+                {"--gold", &settings->gold},
+                {"--corpus", &retrieval.corpus},
+                {"--queries", &retrieval.queries},
+                {"--qrels", &retrieval.qrels},
+                {"--query-vectors", &retrieval.query_vectors},
+                {"--corpus-vectors", &retrieval.corpus_vectors},
+                {"--run", &retrieval.run},
+                {"--run-out", &retrieval.run_out},
+                {"--baseline", &retrieval.baseline},
+                {"--cosines-out", &settings->cosines_out}};
+}
 
-Given GivenInputs(const EvaluateSettings& settings) {
-  const RetrievalSettings& retrieval = settings.retrieval;
-  return {{"--checkpoint", !settings.checkpoint.empty()},
-          {"--data", !settings.data.empty()},
-          {"--samples", !settings.samples.empty()},
-          {"--gold", !settings.gold.empty()},
-          {"--corpus", !retrieval.corpus.empty()},
-          {"--queries", !retrieval.queries.empty()},
-          {"--qrels", !retrieval.qrels.empty()},
-          {"--query-vectors", !retrieval.query_vectors.empty()},
-          {"--corpus-vectors", !retrieval.corpus_vectors.empty()},
-          {"--run", !retrieval.run.empty()},
-          {"--run-out", !retrieval.run_out.empty()},
-          {"--baseline", !retrieval.baseline.empty()},
-          {"--cosines-out", !settings.cosines_out.empty()}};
+/// Of inputs that take each other's place, those that go together have one number.
+const std::map<std::string, int>& Sources() {
+  static const std::map<std::string, int> sources = {
+      {"--checkpoint", 0}, {"--query-vectors", 1}, {"--corpus-vectors", 1}, {"--run", 2}};
+  return sources;
 }
 
 void KeepFromStandardOutput(const std::string& flag, const std::string& path) {
@@ -44,7 +52,8 @@ void KeepFromStandardOutput(const std::string& flag, const std::string& path) {
 /// \param allowed others that mean something to it
 void CheckInputs(const EvaluateSettings& settings, const std::set<std::string>& required,
                  const std::set<std::string>& allowed) {
-  for (const auto& [flag, is_given] : GivenInputs(settings)) {
+  for (const auto& [flag, text] : InputsOf(&settings)) {
+    const bool is_given = !text->empty();
     if (required.contains(flag) && !is_given) {
       throw Error(ErrorCode::kUsage, flag, "is required by --metric " + settings.metric, "", "see --help");
     }
@@ -97,6 +106,27 @@ void CheckPairs(const EvaluateSettings& settings) {
 }
 
 }  // namespace
+
+void LeaveOutOtherInputs(const std::vector<OptionValue>& options, EvaluateSettings* settings) {
+  std::map<std::string, OptionOrigin> origins;
+  for (const OptionValue& option : options) origins["--" + option.key] = option.origin;
+  const auto inputs = InputsOf(settings);
+  std::map<int, OptionOrigin> origin_of_source;
+  OptionOrigin first = OptionOrigin::kDefault;
+  for (const auto& [flag, text] : inputs) {
+    const OptionOrigin origin = origins[flag];
+    if (origin != OptionOrigin::kCommandLine && !HasOption(settings->metric, flag.substr(2))) text->clear();
+    const auto source = Sources().find(flag);
+    if (source == Sources().end() || text->empty()) continue;
+    OptionOrigin& of_source = origin_of_source[source->second];
+    of_source = std::max(of_source, origin);
+    first = std::max(first, origin);
+  }
+  for (const auto& [flag, text] : inputs) {
+    const auto source = Sources().find(flag);
+    if (source != Sources().end() && origin_of_source[source->second] < first) text->clear();
+  }
+}
 
 void CheckEvaluateSettings(const EvaluateSettings& settings) {
   if (settings.metric == "retrieval") return CheckRetrieval(settings);

@@ -3,6 +3,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <string>
+#include <utility>
+#include <vector>
+
 #include "tests/support/support.h"
 
 namespace trainwright {
@@ -130,6 +134,47 @@ TEST(EvaluateChecksTest, ALeastNdcgIsAboutTenDocuments) {
   EXPECT_EQ(ProblemOf(settings), "");
   settings.metric_at = "10,5";
   EXPECT_THAT(ProblemOf(settings), StartsWith("--metric-at: "));
+}
+
+/// The message of what is refused once inputs for other runs are left out; empty: it is taken.
+/// \param origins of options, by their keys
+std::string ProblemOf(EvaluateSettings settings,
+                      const std::vector<std::pair<std::string, OptionOrigin>>& origins) {
+  std::vector<OptionValue> options;
+  for (const auto& [key, origin] : origins) options.push_back({.key = key, .origin = origin});
+  LeaveOutOtherInputs(options, &settings);
+  return ProblemOf(settings);
+}
+
+constexpr OptionOrigin kTyped = OptionOrigin::kCommandLine, kOfVariable = OptionOrigin::kEnvironment,
+                       kOfFile = OptionOrigin::kConfigFile;
+
+TEST(EvaluateChecksTest, InputsForOtherMetricsCountOnTheCommandLineAlone) {
+  EvaluateSettings settings = SettingsOf("answers");
+  settings.samples = "samples.jsonl";
+  settings.gold = "gold.jsonl";
+  settings.checkpoint = "run";
+  settings.retrieval.corpus = "corpus.jsonl";
+  EXPECT_EQ(ProblemOf(settings, {{"checkpoint", kOfVariable}, {"corpus", kOfFile}}), "");
+  EXPECT_THAT(ProblemOf(settings, {{"checkpoint", kTyped}, {"corpus", kOfFile}}),
+              StartsWith("--checkpoint: has no meaning for --metric answers"));
+}
+
+TEST(EvaluateChecksTest, ASourceOfRankingsGivesWayToOneOfHigherPrecedence) {
+  EvaluateSettings settings = RunToScore();
+  settings.checkpoint = "model";
+  EXPECT_EQ(ProblemOf(settings, {{"run", kTyped}, {"checkpoint", kOfVariable}}), "");
+  EXPECT_EQ(ProblemOf(settings, {{"run", kOfVariable}, {"checkpoint", kOfFile}}), "");
+  EXPECT_THAT(ProblemOf(settings, {{"run", kOfFile}, {"checkpoint", kOfFile}}),
+              StartsWith("--corpus: is required by --metric retrieval"));
+}
+
+TEST(EvaluateChecksTest, VectorsOfOneSourceMayComeFromTwoPlaces) {
+  EvaluateSettings settings = VectorsToSearch();
+  settings.checkpoint = "model";
+  EXPECT_EQ(ProblemOf(settings,
+                      {{"query-vectors", kTyped}, {"corpus-vectors", kOfFile}, {"checkpoint", kOfVariable}}),
+            "");
 }
 
 TEST(EvaluateSettingsTest, TheVectorsOfPairsAreThoseOfQueriesAndCorpus) {
