@@ -14,6 +14,7 @@ const ToolInfo& BenchInfo() {
       .see_also = {"train(1)", "trainwright-bench(5)", "hyperfine(1)", "trainwright-glossary(7)"},
       .exclusive = {{"before", "stages", "claims"}, {"after", "stages", "claims"}},
       .bounds = {{"min-rounds", "max-rounds"}},
+      .variables = {{"metric", "bench-metric"}, {"report", "bench-report"}, {"warmup", "bench-warmup"}},
       .outputs = {{"save", {}}, {"report", {}}},
   };
   return info;

@@ -13,6 +13,7 @@ const ToolInfo& CkptCompressInfo() {
       .text = ParseToolText(kCkptCompressText),
       .see_also = {"train(1)", "zstd(1)", "trainwright-compressed-checkpoint(5)", "trainwright-codec(5)",
                    "trainwright-checkpoint(5)", "trainwright-glossary(7)"},
+      .variables = {{"to", "ckpt-compress-to"}, {"slice", "ckpt-compress-slice"}},
       .outputs = {{"output", {}}},
   };
   return info;

@@ -15,7 +15,9 @@ const ToolInfo& EvaluateInfo() {
       .text = ParseToolText(kEvaluateText),
       .see_also = {"train(1)", "generate(1)", "embed(1)", "pretokenize(1)", "pack(1)",
                    "trainwright-vectors(5)", "trainwright-glossary(7)"},
-      .variables = {{"top-k", "evaluate-top-k"}},
+      .variables = {{"top-k", "evaluate-top-k"},
+                    {"samples", "evaluate-samples"},
+                    {"average", "evaluate-average"}},
       .outputs = {{"run-out", {}}, {"cosines-out", {}}, {"logits", {}}},
   };
   return info;

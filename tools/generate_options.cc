@@ -16,7 +16,7 @@ const ToolInfo& GenerateInfo() {
       .see_also = {"train(1)", "evaluate(1)", "embed(1)", "trainwright-context(5)",
                    "trainwright-glossary(7)"},
       .may_be_empty = {"prompt"},
-      .variables = {{"format", "generate-format"}},
+      .variables = {{"format", "generate-format"}, {"keep", "generate-keep"}},
       .outputs = {{"state-out", {"state-in"}}},
   };
   return info;

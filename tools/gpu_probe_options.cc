@@ -11,6 +11,7 @@ const ToolInfo& GpuProbeInfo() {
       .summary = "report what a machine is, how fast it is, and which options train should get",
       .text = ParseToolText(kGpuProbeText),
       .see_also = {"train(1)", "nvidia-smi(1)", "trainwright-glossary(7)"},
+      .variables = {{"samples", "gpu-probe-samples"}},
   };
   return info;
 }

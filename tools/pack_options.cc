@@ -13,6 +13,7 @@ const ToolInfo& PackInfo() {
       .text = ParseToolText(kPackText),
       .see_also = {"pretokenize(1)", "train(1)", "trainwright-token-stream(5)", "trainwright-shard(5)",
                    "trainwright-glossary(7)"},
+      .variables = {{"verify", "pack-verify"}},
       .outputs = {{"output", {}}},
   };
   return info;
