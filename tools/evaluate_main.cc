@@ -67,7 +67,10 @@ int EvaluateModel(const EvaluateSettings& options, const EngineProcess& process,
   job.eval_split = options.eval_split;
   job.eval_split_seed = options.eval_split_seed;
   job.sequence_tokens = options.seq;
-  job.batch_sequences = options.batch;
+  if (options.batch) {
+    job.batch_sequences = *options.batch;
+    job.most_batch_tokens = 0;
+  }
   job.mixed_precision = options.mixed_precision;
   job.quant = options.quant;
   job.process = process.setup;

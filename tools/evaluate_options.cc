@@ -156,7 +156,9 @@ void DefineEvaluateOptions(CLI::App& app, EvaluateSettings* options) {
   app.add_option("--eval-split-seed", options->eval_split_seed, "as train's, with --eval-split");
   app.add_option("--seq", options->seq, "longest span in tokens; 0: the model's context")
       ->check(CLI::NonNegativeNumber);
-  app.add_option("--batch", options->batch, "sequences computed at once")->check(CLI::PositiveNumber);
+  app.add_option("--batch", options->batch,
+                 "sequences computed at once (default: 8, or as many as have 32,768 tokens)")
+      ->check(CLI::PositiveNumber);
   AddPrecisionOption(app, &options->mixed_precision);
   AddQuantOption(app, &options->quant);
   AddDeviceOptions(app, "", &options->device, &options->attn_backend, &options->threads, &options->kernels);

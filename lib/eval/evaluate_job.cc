@@ -238,18 +238,23 @@ std::optional<ObjectiveOptions> ObjectiveOfRecords(const ObjectiveRegistry& obje
   return ObjectiveOptions{.name = first->name()};
 }
 
+/// Of a micro-batch that is complete.
+int64_t BatchTokensOf(const EvaluateJobOptions& options, int64_t sequence_tokens) {
+  const int64_t tokens = options.batch_sequences * sequence_tokens;
+  return options.most_batch_tokens > 0 ? std::min(tokens, options.most_batch_tokens) : tokens;
+}
+
 Measurement MeasureObjective(const ObjectiveRegistry& objectives, ObjectiveOptions asked,
                              const Checkpoint& checkpoint, const ShardSet& set,
                              const EvaluateJobOptions& options, int64_t sequence_tokens) {
   CheckTokenizer(checkpoint, set.header().tokenizer, options);
   asked.loss_on = options.loss_on;
   const auto objective = MakeObjective(objectives, asked);
-  const Evaluation evaluation =
-      objective->Evaluate(checkpoint.model.get(), set,
-                          {.sequence_tokens = sequence_tokens,
-                           .batch_tokens = options.batch_sequences * sequence_tokens,
-                           .split = SplitOf(options, &set),
-                           .world = options.world});
+  const Evaluation evaluation = objective->Evaluate(checkpoint.model.get(), set,
+                                                    {.sequence_tokens = sequence_tokens,
+                                                     .batch_tokens = BatchTokensOf(options, sequence_tokens),
+                                                     .split = SplitOf(options, &set),
+                                                     .world = options.world});
   nlohmann::ordered_json values = {{"metric", asked.name}, {"loss_nats", evaluation.loss_nats}};
   for (const EvaluationMeasure& measure : evaluation.measures) values[measure.name] = measure.value;
   values["tokens"] = evaluation.tokens;
@@ -272,7 +277,7 @@ std::unique_ptr<ByteSink> OpenLogits(const EvaluateJobOptions& options) {
 /// \param set of the shards; null where they come through a pipe
 Measurement MeasurePerplexity(const Checkpoint& checkpoint, const EvaluateJobOptions& options, bool is_shards,
                               const ShardSet* set, int64_t sequence_tokens, ProgressMode progress) {
-  PerplexityMeter meter(checkpoint.model.get(), sequence_tokens, options.batch_sequences * sequence_tokens,
+  PerplexityMeter meter(checkpoint.model.get(), sequence_tokens, BatchTokensOf(options, sequence_tokens),
                         options.world);
   const std::unique_ptr<ByteSink> logits = OpenLogits(options);
   bool dumped = logits == nullptr;
@@ -362,7 +367,8 @@ void RequireSameWork(const EvaluateJobOptions& options, const Subject& subject) 
   Facts facts = FactsOf(subject.checkpoint, subject.precision);
   if (subject.set) facts["sha256 of the data"] = HexEncode(subject.set->content_sha256());
   facts["--seq"] = std::to_string(subject.sequence_tokens);
-  facts["--batch"] = std::to_string(options.batch_sequences);
+  facts["--batch"] = std::to_string(options.batch_sequences) + " sequences of " +
+                     std::to_string(BatchTokensOf(options, subject.sequence_tokens)) + " tokens in all";
   facts["--quant"] = options.quant;
   RequireEqual(options.world, facts);
 }

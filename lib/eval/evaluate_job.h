@@ -32,6 +32,8 @@ struct EvaluateJobOptions {
   uint64_t eval_split_seed = 0;
   int64_t sequence_tokens = 0;  ///< 0: the model's context
   int64_t batch_sequences = 8;
+  /// Of a micro-batch, but for what its last sequence has beyond them; 0: as many as its sequences may have.
+  int64_t most_batch_tokens = 32768;
   std::string mixed_precision = "no";
   std::string quant = "none";  ///< as ParseWeightFormat takes it
   ProcessSetup process;

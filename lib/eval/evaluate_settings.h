@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -25,7 +26,8 @@ struct EvaluateSettings {
   double min_ndcg = 0;
   std::string cosines_out;
   double min_accuracy = 0;
-  int64_t seq = 0, batch = 8;
+  int64_t seq = 0;
+  std::optional<int64_t> batch;
   std::string mixed_precision = "no", quant = "none", device = "auto", attn_backend = "auto",
               kernels = "auto";
   int threads = 0;

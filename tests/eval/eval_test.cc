@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 
 #include <cmath>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <thread>
@@ -123,6 +124,29 @@ TEST_F(EvaluateTest, TextIsScoredDocumentByDocumentCutAtTheSequenceLength) {
     EXPECT_EQ(result["tokens"], bytes);
     EXPECT_EQ(result["labels"], labels);
   }
+}
+
+/// Of the micro-batch that --logits wrote.
+int64_t TokensOfDump(const std::string& path) {
+  const std::string file = test::ReadFile(path);
+  uint64_t header_bytes = 0;
+  std::memcpy(&header_bytes, file.data(), sizeof(header_bytes));
+  const auto header = nlohmann::json::parse(file.substr(sizeof(header_bytes), header_bytes));
+  return header.at("tokens").at("shape").at(0).get<int64_t>();
+}
+
+TEST_F(EvaluateTest, AMicroBatchOfALongContextHasNoMoreTokensThanOneOfAUsualContext) {
+  const std::string model = folder_.path("model");
+  std::filesystem::create_directories(model);
+  WriteHfFolder(model, *BytesModel(/*context=*/8192), LoadTokenizer("bytes")->identity());
+  std::string text;
+  for (int i = 0; i < 700; ++i) text += std::string(64, static_cast<char>('a' + i % 26)) + "\n";
+  test::WriteFile(folder_.path("long.txt"), text);
+  EvaluateJobOptions options = OptionsFor(folder_, "long.txt");
+  options.checkpoint = model;
+  options.logits_path = folder_.path("logits.safetensors");
+  RunEvaluate(test::Families(), BuiltInObjectives(), options, ProgressMode::kNever);
+  EXPECT_EQ(TokensOfDump(options.logits_path), 32768) << "not of 8 times 8,192";
 }
 
 TEST_F(EvaluateTest, ShardsGiveWhatTheirTextGives) {
