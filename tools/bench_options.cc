@@ -77,7 +77,7 @@ void DefineMeasurementOptions(CLI::App& app, BenchOptions* options) {
   app.add_option("--metric", options->metrics,
                  "A number that the command reports in JSON, one object or one a line; the median over "
                  "lines, or with mean:NAME the mean, with p99:NAME the 99th percentile, with final:NAME the "
-                 "last. More is better for names that end in _per_s. --metric, --metric-file and "
+                 "last. More is better of mfu and of names that end in _per_s. --metric, --metric-file and "
                  "--metric-skip each take the place of what --stages says.")
       ->type_name("NAME")
       ->group(group);

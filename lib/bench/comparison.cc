@@ -58,8 +58,9 @@ std::string ChangeText(double ratio) {
 }
 
 std::string VerdictName(Verdict verdict, const std::string& metric) {
-  const bool is_time = metric == "wall_s" || metric == "cpu_s" || metric == "user_s" ||
-                       metric == "system_s" || metric == "step_time_s" || HigherIsBetter(metric);
+  const std::string field = FieldOfMetric(metric);
+  const bool is_time = field == "wall_s" || field == "cpu_s" || field == "user_s" || field == "system_s" ||
+                       field == "step_time_s" || HigherIsBetter(metric);
   switch (verdict) {
     case Verdict::kFaster:
       return is_time ? "faster" : "better";
@@ -74,7 +75,8 @@ std::string VerdictName(Verdict verdict, const std::string& metric) {
 }
 
 bool HigherIsBetter(const std::string& metric) {
-  return metric.ends_with("_per_s") || metric == "mfu";
+  const std::string field = FieldOfMetric(metric);
+  return field.ends_with("_per_s") || field == "mfu";
 }
 
 double Comparison::ratio() const {

@@ -123,13 +123,6 @@ class Runner {
   const MeasurementOptions& options_;
 };
 
-std::string FieldOf(const std::string& name) {
-  for (const char* mark : {kFinalMark, kMeanMark, kSlowMark}) {
-    if (name.starts_with(mark)) return name.substr(std::strlen(mark));
-  }
-  return name;
-}
-
 /// Nothing where there is no value; NaN where one that counts is no finite number.
 std::optional<double> MetricOf(const std::vector<double>& values, const std::string& name, int64_t skip) {
   if (name.starts_with(kFinalMark)) return values.empty() ? std::nullopt : std::optional(values.back());
@@ -159,17 +152,24 @@ void RequireRunFolders(const std::vector<Variant>& variants, const MetricSource&
   }
 }
 
+std::string FieldOfMetric(const std::string& name) {
+  for (const char* mark : {kFinalMark, kMeanMark, kSlowMark}) {
+    if (name.starts_with(mark)) return name.substr(std::strlen(mark));
+  }
+  return name;
+}
+
 std::optional<double> FindMetric(const std::string& text, const std::string& name, int64_t skip) {
-  std::vector<double> values = ReportedValues(text, FieldOf(name));
+  std::vector<double> values = ReportedValues(text, FieldOfMetric(name));
   std::erase_if(values, [](double value) { return !std::isfinite(value); });
   return MetricOf(values, name, skip);
 }
 
 double ReadMetric(const std::string& text, const std::string& name, int64_t skip, const std::string& object) {
-  const std::vector<double> values = ReportedValues(text, FieldOf(name));
+  const std::vector<double> values = ReportedValues(text, FieldOfMetric(name));
   if (const auto found = MetricOf(values, name, skip)) return *found;
   throw Error(ErrorCode::kBadInput, object,
-              "reports no number '" + FieldOf(name) + "'" +
+              "reports no number '" + FieldOfMetric(name) + "'" +
                   (values.empty() ? "" : " after the " + std::to_string(skip) + " that are skipped"),
               "", "see --metric, --metric-file and --metric-skip");
 }

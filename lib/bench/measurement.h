@@ -33,6 +33,8 @@ struct MetricSource {
   bool may_lack = false;           ///< a run that reports none of a name is measured without it, not refused
 };
 
+/// The field that a metric is a number of: "mfu" of "mfu", "mean:mfu", "p99:mfu" and "final:mfu".
+std::string FieldOfMetric(const std::string& name);
 /// The median of a field over a text's records; "mean:NAME" is the mean, "p99:NAME" the 99th percentile by
 /// the nearest rank, "final:NAME" the last value. NaN where a value that counts is no finite number: null,
 /// NaN or an infinity, as a run that diverged reports them.

@@ -44,6 +44,17 @@ TEST(ComparisonTest, MoreOfARateIsFaster) {
   EXPECT_EQ(CompareMade(Made(1, 12, 0.1, 0.01), "tokens_per_s").verdict, Verdict::kSlower);
 }
 
+TEST(ComparisonTest, ANumberIsJudgedAlikeWithAnyMark) {
+  for (const std::string& mark :
+       {std::string(), std::string("mean:"), std::string("p99:"), std::string("final:")}) {
+    EXPECT_TRUE(HigherIsBetter(mark + "mfu")) << mark;
+    EXPECT_TRUE(HigherIsBetter(mark + "tokens_per_s")) << mark;
+    EXPECT_FALSE(HigherIsBetter(mark + "loss_nats")) << mark;
+    EXPECT_EQ(VerdictName(Verdict::kSlower, mark + "step_time_s"), "slower") << mark;
+    EXPECT_EQ(VerdictName(Verdict::kSlower, mark + "loss_nats"), "worse") << mark;
+  }
+}
+
 TEST(ComparisonTest, SaysSameOnlyWhenTheWholeIntervalLiesInTheBand) {
   EXPECT_EQ(CompareMade(Made(1, 30, 0.002, 0.002)).verdict, Verdict::kSame);
   EXPECT_EQ(CompareMade(Made(1, 8, 0, 0.05)).verdict, Verdict::kUndecided);
