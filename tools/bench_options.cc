@@ -84,7 +84,7 @@ void DefineMeasurementOptions(CLI::App& app, BenchOptions* options) {
   app.add_option(
          "--metric-file", options->metric_file,
          "Where the command writes that JSON, {dir}/metrics.jsonl for example; - (the default) is standard "
-         "output.")
+         "output, of at most 256 MiB then.")
       ->type_name("FILE")
       ->group(group);
   app.add_option("--metric-skip", options->metric_skip,

@@ -9,7 +9,9 @@
 #include <numeric>
 #include <set>
 #include <sstream>
+#include <string_view>
 
+#include "lib/base/bytes.h"
 #include "lib/base/checksum.h"
 #include "lib/base/elapsed.h"
 #include "lib/base/error.h"
@@ -66,12 +68,18 @@ class Runner {
     }
     CommandOptions how = options_.command;
     const bool reads_stdout = !options_.metrics.names.empty() && options_.metrics.file == "-";
-    how.keep_output = output != nullptr || reads_stdout;
+    how.keep_output = reads_stdout;
+    Sha256 hash;
+    uint64_t size_bytes = 0;
+    if (output != nullptr) {
+      how.on_output = [&](std::string_view piece) {
+        hash.Update(AsBytes(piece));
+        size_bytes += piece.size();
+      };
+    }
     const CommandRun run = RunCommand(folder.Fill(variant.command), how);
     if (run.timed_out || (run.exit_status != 0 && !options_.ignore_failure)) Fail(variant, "it", run);
-    if (output != nullptr) {
-      *output = {HexEncode(Sha256Of(AsBytes(run.output))), run.output.size(), run.exit_status};
-    }
+    if (output != nullptr) *output = {HexEncode(hash.Digest()), size_bytes, run.exit_status};
     Sample sample = {{"wall_s", run.wall_s},
                      {"cpu_s", run.cpu_s()},
                      {"user_s", run.user_s},

@@ -15,6 +15,7 @@
 #include <exception>
 #include <fstream>
 #include <sstream>
+#include <string_view>
 #include <vector>
 
 #include "lib/base/elapsed.h"
@@ -84,16 +85,21 @@ void ReadIoCounts(pid_t pid, CommandRun* run) {
   }
 }
 
-/// Appends what a pipe holds, without waiting for more.
-/// \returns false at its end
-bool ReadWaiting(int fd, std::string* text) {
+enum class PipeState { kMayHoldMore, kHoldsNothing, kEnded };
+
+/// Passes on what one read gets from a pipe, without waiting: who writes as fast as we read must not keep us
+/// from looking at the time.
+template <typename Use>
+PipeState ReadPiece(int fd, const Use& use) {
   std::array<char, 1 << 16> piece;
-  while (true) {
-    const ssize_t count = read(fd, piece.data(), piece.size());
-    if (count == 0) return false;
-    if (count < 0) return errno == EAGAIN || errno == EINTR;
-    text->append(piece.data(), static_cast<size_t>(count));
+  const ssize_t count = read(fd, piece.data(), piece.size());
+  if (count == 0) return PipeState::kEnded;
+  if (count < 0) {
+    if (errno == EINTR) return PipeState::kMayHoldMore;
+    return errno == EAGAIN ? PipeState::kHoldsNothing : PipeState::kEnded;
   }
+  use(std::string_view(piece.data(), static_cast<size_t>(count)));
+  return PipeState::kMayHoldMore;
 }
 
 /// As exec takes them.
@@ -104,8 +110,21 @@ std::vector<char*> Pointers(const std::vector<std::string>& texts) {
   return pointers;
 }
 
-void KeepTail(std::string* text) {
-  if (text->size() > kErrorTailBytes) text->erase(0, text->size() - kErrorTailBytes);
+/// Appends to the end of the errors.
+void AppendToTail(std::string_view piece, std::string* tail) {
+  tail->append(piece);
+  if (tail->size() > kErrorTailBytes) tail->erase(0, tail->size() - kErrorTailBytes);
+}
+
+/// Takes a piece of a command's standard output as the options ask.
+void TakeOutput(const std::string& command, const CommandOptions& options, std::string_view piece,
+                std::string* kept) {
+  if (options.on_output) options.on_output(piece);
+  if (!options.keep_output) return;
+  kept->append(piece);
+  if (kept->size() <= kMostOutputBytes) return;
+  throw Error(ErrorCode::kBadInput, command, "writes more than 256 MiB to standard output", "",
+              "send its output to a file in {dir}");
 }
 
 /// The running command: its process group dies with this object, or all that descends from it.
@@ -184,7 +203,7 @@ CommandRun RunCommand(const std::string& command, const CommandOptions& options)
   const std::vector<std::string> words = WordsOf(command, options);
   Pipe errors;
   std::optional<Pipe> output;
-  if (options.keep_output) output.emplace();
+  if (options.keep_output || options.on_output) output.emplace();
   CommandRun run;
   const auto start = std::chrono::steady_clock::now();
   Child child(words, options, output ? output->write_end() : -1, errors.write_end());
@@ -197,14 +216,18 @@ CommandRun RunCommand(const std::string& command, const CommandOptions& options)
   std::array<pollfd, 3> waits = {{{child.end_fd(), POLLIN, 0},
                                   {errors.read_end(), POLLIN, 0},
                                   {output ? output->read_end() : -1, POLLIN, 0}}};
-  const auto drain = [&](int which) {
-    if (waits[which].fd < 0) return;
-    if (!ReadWaiting(waits[which].fd, which == kErrors ? &run.error_tail : &run.output)) waits[which].fd = -1;
-    KeepTail(&run.error_tail);
-    if (run.output.size() > kMostOutputBytes) {
-      throw Error(ErrorCode::kBadInput, command, "writes more than 256 MiB to standard output", "",
-                  "send its output to a file in {dir}");
-    }
+  // Whether there may be more without waiting.
+  const auto read_from = [&](int which) {
+    if (waits[which].fd < 0) return false;
+    const PipeState state = ReadPiece(waits[which].fd, [&](std::string_view piece) {
+      if (which == kErrors) {
+        AppendToTail(piece, &run.error_tail);
+      } else {
+        TakeOutput(command, options, piece, &run.output);
+      }
+    });
+    if (state == PipeState::kEnded) waits[which].fd = -1;
+    return state == PipeState::kMayHoldMore;
   };
   while (true) {
     if (options.ends_with_signals) ThrowIfStopped();
@@ -222,12 +245,15 @@ CommandRun RunCommand(const std::string& command, const CommandOptions& options)
       throw SystemError("pipe", "wait for", errno);
     }
     if (waits[kEnd].revents != 0) break;
-    if (waits[kErrors].revents != 0) drain(kErrors);
-    if (waits[kOutput].revents != 0) drain(kOutput);
+    if (waits[kErrors].revents != 0) read_from(kErrors);
+    if (waits[kOutput].revents != 0) read_from(kOutput);
   }
   run.wall_s = SecondsSince(start);
-  drain(kErrors);
-  drain(kOutput);
+  for (const int which : {kErrors, kOutput}) {
+    while (read_from(which)) {
+      if (options.ends_with_signals) ThrowIfStopped();
+    }
+  }
   child.Reap(&run);
   return run;
 }

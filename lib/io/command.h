@@ -3,8 +3,10 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace trainwright {
@@ -22,6 +24,8 @@ struct CommandOptions {
   bool all_descendants = false;
   std::vector<std::string> arguments = {};    ///< with a shell: its $1, $2, ...
   std::vector<std::string> environment = {};  ///< "NAME=value", besides this process's own
+  /// Called with each piece of standard output as it comes, whatever its length in all; empty: nothing is.
+  std::function<void(std::string_view piece)> on_output = {};
 };
 
 /// Costs are those of the process and of all descendants that were waited for.
@@ -40,7 +44,8 @@ struct CommandRun {
 
 /// Runs a command with empty standard input and waits for it. Ends the command first when a signal asks this
 /// process to stop, unless asked otherwise. Thread-safe.
-/// \throws Error{kIo} when no process can be started, Error{kInterrupted or kTerminated} on a signal
+/// \throws Error{kIo} when no process can be started, Error{kInterrupted or kTerminated} on a signal,
+///     Error{kBadInput} on more output than is kept; what on_output throws
 CommandRun RunCommand(const std::string& command, const CommandOptions& options);
 
 }  // namespace trainwright

@@ -179,6 +179,16 @@ TEST(MeasurementTest, WithoutAWarmUpTheFirstRunOfEachIsHashed) {
   EXPECT_NE(measurement.outputs[1].sha256, measurement.outputs[2].sha256);
 }
 
+TEST(MeasurementTest, OutputsOfAnyLengthAreHashed) {
+  MeasurementOptions options = Quick(2);
+  options.compare_output = true;
+  options.warmup_rounds = 1;
+  const Measurement measurement = Measure({{"a", "head -c 300000000 /dev/zero", ""}}, options, kNever);
+  ASSERT_EQ(measurement.outputs.size(), 2u);
+  EXPECT_EQ(measurement.outputs[0].size_bytes, 300'000'000u);
+  EXPECT_EQ(measurement.outputs[0].sha256, measurement.outputs[1].sha256);
+}
+
 TEST(MeasurementTest, TheBudgetEndsItAndEnoughEndsItEarlier) {
   MeasurementOptions options = Quick(2);
   options.max_rounds = 1000;

@@ -5,8 +5,10 @@
 #include <atomic>
 #include <chrono>
 #include <csignal>
+#include <cstdint>
 #include <fstream>
 #include <string>
+#include <string_view>
 #include <thread>
 
 #include "lib/base/elapsed.h"
@@ -39,6 +41,26 @@ TEST(CommandTest, OutputIsKeptWholeAndTheEndOfTheErrors) {
   EXPECT_EQ(run.output, std::string(3000000, '\0'));
   EXPECT_TRUE(run.error_tail.ends_with("9999\nlast\n"));
   EXPECT_LE(run.error_tail.size(), 4096u);
+}
+
+TEST(CommandTest, OutputIsToldAsItComes) {
+  std::string told;
+  const CommandRun run =
+      RunCommand("seq 1 99999; echo last", {.on_output = [&](std::string_view piece) { told += piece; }});
+  EXPECT_EQ(run.output, "");
+  EXPECT_EQ(told.size(), 588893u);
+  EXPECT_TRUE(told.starts_with("1\n2\n") && told.ends_with("99999\nlast\n"));
+}
+
+TEST(CommandTest, OutputWithoutEndIsKilledInTime) {
+  const auto start = std::chrono::steady_clock::now();
+  uint64_t told_bytes = 0;
+  const CommandRun run = RunCommand(
+      "cat /dev/zero",
+      {.timeout_s = 0.3, .on_output = [&](std::string_view piece) { told_bytes += piece.size(); }});
+  EXPECT_TRUE(run.timed_out);
+  EXPECT_GT(told_bytes, 0u);
+  EXPECT_LT(SecondsSince(start), 10);
 }
 
 TEST(CommandTest, ATimeoutKillsTheWholeProcessGroup) {
