@@ -2,6 +2,7 @@
 
 #include <ATen/ops/cat.h>
 
+#include <algorithm>
 #include <memory>
 #include <optional>
 #include <set>
@@ -111,7 +112,10 @@ class RetrievalMeasurement {
     }
     nlohmann::ordered_json result;
     AsWriter(world_, [&] {
-      if (settings_.baseline == "bm25") systems.push_back({"bm25", RunOfBm25()});
+      if (settings_.baseline == "bm25") {
+        RetrievalRun baseline = RunOfBm25(systems.front().run);
+        systems.push_back({"bm25", std::move(baseline)});
+      }
       if (run_sink_) {
         WriteRun(systems.front().run, kRunTag, run_sink_.get());
         run_sink_->Commit();
@@ -223,7 +227,8 @@ class RetrievalMeasurement {
                Quoted(*missing.begin()) + "; they count as not found");
   }
 
-  RetrievalRun RunOfBm25() {
+  /// \param beside what it is compared with: it ranks for the same queries, so that both means are over them
+  RetrievalRun RunOfBm25(const RetrievalRun& beside) {
     Bm25Index index;
     DocumentIds documents;
     const std::string sha256 =
@@ -233,11 +238,34 @@ class RetrievalMeasurement {
         });
     NoteCorpus(documents.size(), sha256);
     documents.Index(settings_.corpus);
+    if (documents_ == 0) NoteDocuments(documents);  // a run's own were not read
+    const bool all = settings_.metrics.averaged == AveragedQueries::kAll;
+    std::vector<std::string> ids;
     std::vector<std::vector<ScoredRow>> rows;
-    for (const std::string& query : queries_.texts) {
-      rows.push_back(index.Search(query, static_cast<size_t>(settings_.top_k), documents.LaterNameFirst()));
+    for (size_t i = 0; i < queries_.ids.size(); ++i) {
+      if (!all && !beside.contains(queries_.ids[i])) continue;
+      ids.push_back(queries_.ids[i]);
+      rows.push_back(
+          index.Search(queries_.texts[i], static_cast<size_t>(settings_.top_k), documents.LaterNameFirst()));
     }
-    return RunOfRows(rows, documents, queries_.ids);
+    if (ids.empty()) {
+      throw Error(ErrorCode::kBadInput, settings_.queries, "has no judged query that is ranked", "",
+                  "give the texts of the queries, with the same ids");
+    }
+    return RunOfRows(rows, documents, ids);
+  }
+
+  /// Of a mean over fewer queries than that of the first system, for want of their texts.
+  void WarnOfFewerQueries(const RetrievalSystem& system, const RankingScores& scores,
+                          const RetrievalSystem& first, const RankingScores& scores_of_first) const {
+    const auto missing = std::find_if(
+        scores_of_first.queries.begin(), scores_of_first.queries.end(), [&](const std::string& query) {
+          return !std::binary_search(scores.queries.begin(), scores.queries.end(), query);
+        });
+    if (missing == scores_of_first.queries.end()) return;
+    LogWarning(system.name + " is measured on " + std::to_string(scores.queries.size()) + " of the " +
+               std::to_string(scores_of_first.queries.size()) + " queries that " + first.name +
+               " is: " + settings_.queries + " lacks the others, such as " + Quoted(*missing));
   }
 
   nlohmann::ordered_json Result(const std::vector<RetrievalSystem>& systems) const {
@@ -246,7 +274,12 @@ class RetrievalMeasurement {
     for (const RetrievalSystem& system : systems) {
       const RankingScores scores = ScoreRun(qrels_, system.run, settings_.metrics);
       described.push_back({system.name, DescribeScores(scores, settings_.bootstrap_draws, settings_.seed)});
-      if (!first) first = scores;
+      if (first) {
+        WarnOfFewerQueries(system, scores, systems.front(), *first);
+        described.back().scores["queries"] = scores.queries.size();
+      } else {
+        first = scores;
+      }
     }
     nlohmann::ordered_json result = {{"metric", "retrieval"}, {"system", systems.front().name}};
     result.update(described.front().scores);

@@ -198,6 +198,56 @@ TEST_F(ModelRetrievalTest, Bm25FindsWordsThatAreNowhereElse) {
   EXPECT_GT(result["baselines"]["bm25"]["ndcg_at_10"].get<double>(), 0);
 }
 
+/// A run of q1 beside texts of q1 and q2, of which BM25 finds what is judged for q1 alone.
+class RunAndBaselineTest : public RetrievalTest {
+ protected:
+  RunAndBaselineTest() {
+    settings_.run = Put("run", "q1 Q0 d1 1 1 x\n");
+    settings_.qrels = Put("qrels", "q1 0 d1 1\nq2 0 d2 1\n");
+    settings_.corpus = Put("corpus.jsonl",
+                           "{\"_id\": \"d1\", \"text\": \"apples grow\"}\n"
+                           "{\"_id\": \"d2\", \"text\": \"pears fall\"}\n");
+    settings_.queries = Put("queries.jsonl",
+                            "{\"_id\": \"q1\", \"text\": \"apples\"}\n"
+                            "{\"_id\": \"q2\", \"text\": \"plums\"}\n");
+    settings_.baseline = "bm25";
+  }
+  RetrievalSettings settings_;
+};
+
+TEST_F(RunAndBaselineTest, TheBaselinesMeansAreOverTheQueriesOfTheRun) {
+  const auto result = Evaluate(settings_);
+  EXPECT_EQ(result["queries"], 1);
+  EXPECT_EQ(result["baselines"]["bm25"]["queries"], 1);
+  EXPECT_EQ(result["baselines"]["bm25"]["ndcg_at_10"], 1.0) << "not the mean with q2, which the run lacks";
+}
+
+TEST_F(RunAndBaselineTest, OverAllThatAreJudgedBothMeansAreOverAll) {
+  settings_.metrics.averaged = AveragedQueries::kAll;
+  const auto result = Evaluate(settings_);
+  EXPECT_EQ(result["ndcg_at_10"], 0.5);
+  EXPECT_EQ(result["baselines"]["bm25"]["queries"], 2);
+  EXPECT_EQ(result["baselines"]["bm25"]["ndcg_at_10"], 0.5);
+}
+
+TEST_F(RunAndBaselineTest, AQueryWithoutATextIsLeftOutOfTheBaselinesMeansWithAWarning) {
+  settings_.run = Put("run", "q1 Q0 d1 1 1 x\nq2 Q0 d2 1 1 x\n");
+  settings_.queries = Put("queries.jsonl", "{\"_id\": \"q1\", \"text\": \"apples\"}\n");
+  testing::internal::CaptureStderr();
+  const auto result = Evaluate(settings_);
+  EXPECT_THAT(testing::internal::GetCapturedStderr(),
+              HasSubstr("bm25 is measured on 1 of the 2 queries that run is"));
+  EXPECT_EQ(result["queries"], 2);
+  EXPECT_EQ(result["baselines"]["bm25"]["queries"], 1);
+}
+
+TEST_F(RunAndBaselineTest, JudgedDocumentsThatTheCorpusLacksAreCountedBesideARunToo) {
+  settings_.qrels = Put("qrels", "q1 0 d1 1\nq1 0 gone 1\n");
+  const auto result = Evaluate(settings_);
+  EXPECT_EQ(result["judged_documents_missing"], 1);
+  EXPECT_EQ(result["corpus"], 2);
+}
+
 TEST_F(ModelRetrievalTest, ACorpusWithoutADocumentIsRefused) {
   Put("corpus.jsonl", "\n");
   EXPECT_THAT(test::MessageOf([&] { Evaluate(settings_); }), HasSubstr("holds no document"));
