@@ -165,7 +165,7 @@ void DefineEvaluateOptions(CLI::App& app, EvaluateSettings* options) {
   AddRankOptions(app, "", &options->nproc, &options->dist_timeout_s);
   app.add_option("--logits", options->logits,
                  "also write tokens, span_starts and fp32 logits of the first batch as safetensors, for "
-                 "comparison with other implementations")
+                 "comparison with other implementations; of data whose tokens are predicted")
       ->type_name("FILE");
 }
 

@@ -21,6 +21,7 @@
 #include "lib/eval/identity.h"
 #include "lib/eval/rank_input.h"
 #include "lib/formats/provenance.h"
+#include "lib/formats/record_kind.h"
 #include "lib/formats/safetensors.h"
 #include "lib/formats/shard_set.h"
 #include "lib/formats/zstd_frame.h"
@@ -358,7 +359,14 @@ Subject OpenSubject(const ModelFamilies& families, const ObjectiveRegistry& obje
                 "evaluate on the shards that train read");
   }
   if (!subject.set) return subject;
-  subject.objective = ObjectiveOfRecords(objectives, subject.set->header().record_kind, subject.checkpoint);
+  const RecordKind records = subject.set->header().record_kind;
+  subject.objective = ObjectiveOfRecords(objectives, records, subject.checkpoint);
+  if (subject.objective && !options.logits_path.empty()) {
+    throw Error(ErrorCode::kUsage, "--logits",
+                "has a meaning where tokens are predicted, and " + options.data + " holds " +
+                    RecordKindName(records) + " records",
+                "", "leave out --logits");
+  }
   return subject;
 }
 

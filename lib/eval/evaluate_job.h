@@ -50,8 +50,8 @@ struct EvaluateJobOptions {
 ///     measures in place of these), tokens, docs, and what they were measured with and on: model, adapter and
 ///     data with their hashes
 /// \throws Error: kBadInput (data, checkpoint, other tokenizer), kUsage (also where a rank has another model
-///     or other data, and where logits would replace what is read), kIo (also where another rank failed),
-///     kDevice, kNonFinite
+///     or other data, and where logits would replace what is read, or are asked for of records whose tokens
+///     are not predicted), kIo (also where another rank failed), kDevice, kNonFinite
 nlohmann::ordered_json RunEvaluate(const ModelFamilies& families, const ObjectiveRegistry& objectives,
                                    const EvaluateJobOptions& options, ProgressMode progress);
 
