@@ -4,6 +4,7 @@
 
 #include "lib/base/error.h"
 #include "lib/bench/statistics.h"
+#include "lib/formats/json_text.h"
 
 namespace trainwright {
 namespace {
@@ -33,10 +34,6 @@ std::optional<double> Ratio(const std::optional<double>& a, const std::optional<
   return *a / *b;
 }
 
-nlohmann::ordered_json OrNull(const std::optional<double>& value) {
-  return value ? nlohmann::ordered_json(*value) : nlohmann::ordered_json(nullptr);
-}
-
 }  // namespace
 
 std::vector<std::string> MetricsOfFigures() {
@@ -59,10 +56,10 @@ RunFigures FiguresOf(const Measurement& measurement, size_t variant, int process
 }
 
 nlohmann::ordered_json ToJson(const RunFigures& figures) {
-  return {{"samples_per_s", OrNull(figures.samples_per_s)},
-          {"max_memory_bytes", OrNull(figures.max_memory_bytes)},
-          {"epoch_time_s", OrNull(figures.epoch_time_s)},
-          {"utilization", OrNull(figures.utilization)},
+  return {{"samples_per_s", ValueOrNull(figures.samples_per_s)},
+          {"max_memory_bytes", ValueOrNull(figures.max_memory_bytes)},
+          {"epoch_time_s", ValueOrNull(figures.epoch_time_s)},
+          {"utilization", ValueOrNull(figures.utilization)},
           {"utilization_of", figures.of_gpu ? "gpu" : "cpu"}};
 }
 

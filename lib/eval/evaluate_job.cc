@@ -20,6 +20,7 @@
 #include "lib/documents/document_text.h"
 #include "lib/eval/identity.h"
 #include "lib/eval/rank_input.h"
+#include "lib/formats/json_text.h"
 #include "lib/formats/provenance.h"
 #include "lib/formats/record_kind.h"
 #include "lib/formats/safetensors.h"
@@ -257,7 +258,9 @@ Measurement MeasureObjective(const ObjectiveRegistry& objectives, ObjectiveOptio
                                                      .split = SplitOf(options, &set),
                                                      .world = options.world});
   nlohmann::ordered_json values = {{"metric", asked.name}, {"loss_nats", evaluation.loss_nats}};
-  for (const EvaluationMeasure& measure : evaluation.measures) values[measure.name] = measure.value;
+  for (const EvaluationMeasure& measure : evaluation.measures) {
+    values[measure.name] = ValueOrNull(measure.value);
+  }
   values["tokens"] = evaluation.tokens;
   values["docs"] = evaluation.documents;
   return {values, HexEncode(set.content_sha256())};
@@ -295,7 +298,7 @@ Measurement MeasurePerplexity(const Checkpoint& checkpoint, const EvaluateJobOpt
   return {{{"metric", "perplexity"},
            {"loss_nats", sums.mean_loss_nats()},
            {"perplexity", sums.perplexity()},
-           {"bits_per_byte", sums.bits_per_byte()},
+           {"bits_per_byte", ValueOrNull(sums.bits_per_byte())},
            {"bits_per_token", sums.bits_per_token()},
            {"loss_on", NameOf(meter.masked() ? LossOn::kAssistant : LossOn::kAll)},
            {"tokens", sums.tokens},

@@ -227,6 +227,10 @@ std::string CanonicalJson(const nlohmann::json& value) {
   }
 }
 
+nlohmann::ordered_json ValueOrNull(const std::optional<double>& value) {
+  return value ? nlohmann::ordered_json(*value) : nlohmann::ordered_json(nullptr);
+}
+
 std::string JsonTextOf(const nlohmann::ordered_json& value) {
   return value.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
 }

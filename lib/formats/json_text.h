@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -45,6 +46,9 @@ nlohmann::json ParseJson(std::string_view text, const std::string& object);
 /// Sorted keys, no spaces: one value, one text.
 /// \throws Error{kInternal} on strings that are not UTF-8
 std::string CanonicalJson(const nlohmann::json& value);
+
+/// Null where there is no value.
+nlohmann::ordered_json ValueOrNull(const std::optional<double>& value);
 
 /// For people and scripts, in one line. A path may hold any bytes; those that are not UTF-8 become U+FFFD.
 std::string JsonTextOf(const nlohmann::ordered_json& value);

@@ -1,6 +1,7 @@
 #include "lib/objective/lm_objective.h"
 
 #include <memory>
+#include <optional>
 
 #include "lib/base/units.h"
 #include "lib/objective/perplexity.h"
@@ -63,9 +64,10 @@ Evaluation LmObjective::Evaluate(LanguageModel* model, const ShardSet& set,
   const PerplexitySums& sums = meter.Measure(
       [&] { evaluation.frames_skipped = meter.AddSet(set, options.max_tokens, {}, options.skip_bad); });
   evaluation.loss_nats = sums.mean_loss_nats();
-  evaluation.measures = {
-      {"perplexity", sums.perplexity(), "perplexity " + FormatFixed(sums.perplexity(), 2)},
-      {"bits_per_byte", sums.bits_per_byte(), FormatFixed(sums.bits_per_byte(), 4) + " bits per byte"}};
+  const std::optional<double> bits_per_byte = sums.bits_per_byte();
+  evaluation.measures = {{"perplexity", sums.perplexity(), "perplexity " + FormatFixed(sums.perplexity(), 2)},
+                         {"bits_per_byte", bits_per_byte,
+                          bits_per_byte ? FormatFixed(*bits_per_byte, 4) + " bits per byte" : ""}};
   evaluation.tokens = sums.tokens;
   evaluation.documents = sums.documents;
   return evaluation;

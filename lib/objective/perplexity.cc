@@ -10,6 +10,23 @@
 #include "lib/formats/document_parts.h"
 
 namespace trainwright {
+namespace {
+
+/// Fewer may be marks of a template and of a document's ends alone, which stand for no text.
+constexpr uint64_t kTokensOfSomeText = 32;
+
+/// Whether tokens that are predicted stand for text whose bytes were not recorded.
+bool LacksSourceBytes(const DocumentPart& part) {
+  uint64_t tokens = 0, bytes = 0;
+  for (const Segment& segment : part.segments) {
+    if ((segment.flags & kSegmentNoLoss) != 0) continue;
+    tokens += segment.tokens;
+    bytes += segment.source_bytes;
+  }
+  return bytes == 0 && tokens >= kTokensOfSomeText;
+}
+
+}  // namespace
 
 double PerplexitySums::mean_loss_nats() const {
   return loss_nats / static_cast<double>(labels);
@@ -20,7 +37,8 @@ double PerplexitySums::perplexity() const {
 double PerplexitySums::bits_per_token() const {
   return mean_loss_nats() / std::numbers::ln2;
 }
-double PerplexitySums::bits_per_byte() const {
+std::optional<double> PerplexitySums::bits_per_byte() const {
+  if (lacks_source_bytes || source_bytes == 0) return std::nullopt;
   return loss_nats / std::numbers::ln2 / static_cast<double>(source_bytes);
 }
 
@@ -69,6 +87,7 @@ void PerplexityMeter::AddChunk(const Chunk& chunk) {
     std::vector<uint8_t> predicted;
     if (masked_) predicted = part.Predicted();
     if (last_run_only_) KeepLastRun(&predicted);
+    sums_.lacks_source_bytes |= LacksSourceBytes(part);
     Add(part.tokens, part.next_token(masked_), part.SourceBytes(0, part.tokens.size(), masked_),
         part.starts_document(), predicted);
   }

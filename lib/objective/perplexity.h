@@ -31,11 +31,14 @@ struct PerplexitySums {
   uint64_t tokens = 0;   ///< tokens read
   uint64_t documents = 0;
   uint64_t source_bytes = 0;  ///< bytes of text after the tokens, of masked records after the labels
+  /// Whether some documents do not say their bytes, as those of other programs' token files.
+  bool lacks_source_bytes = false;
 
   double mean_loss_nats() const;
   double perplexity() const;      ///< exp of the mean loss
   double bits_per_token() const;  ///< of a predicted token
-  double bits_per_byte() const;   ///< all bits over all source bytes
+  /// All bits over all source bytes; nothing where these are not known.
+  std::optional<double> bits_per_byte() const;
 };
 
 /// Whether records of such a set say which of their tokens are labels, and are to be believed.

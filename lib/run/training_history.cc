@@ -6,16 +6,14 @@
 #include <string>
 #include <utility>
 
+#include "lib/formats/json_text.h"
+
 namespace trainwright {
 namespace {
 
 using nlohmann::json, nlohmann::ordered_json;
 
 constexpr size_t kTrendSteps = 10;  // whose mean is compared with that of as many before
-
-ordered_json ValueOrNull(const std::optional<double>& value) {
-  return value ? ordered_json(*value) : ordered_json(nullptr);
-}
 
 template <typename Value>
 void Take(const json& object, const char* name, Value* value) {

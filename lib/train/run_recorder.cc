@@ -14,6 +14,7 @@
 #include "lib/base/version.h"
 #include "lib/checkpoint/checkpoint_records.h"
 #include "lib/checkpoint/run_completion.h"
+#include "lib/formats/json_text.h"
 #include "lib/io/process_memory.h"
 #include "lib/run/html_report.h"
 #include "lib/run/plan_codec.h"
@@ -22,11 +23,6 @@
 
 namespace trainwright {
 namespace {
-
-/// JSON's null where there is no value.
-nlohmann::ordered_json ValueOrNull(const std::optional<double>& value) {
-  return value ? nlohmann::ordered_json(*value) : nlohmann::ordered_json(nullptr);
-}
 
 /// Processor time of this process so far, all threads together.
 double ProcessCpuSeconds() {
@@ -360,9 +356,9 @@ void RunRecorder::RecordEvaluation(const Evaluation& evaluation, double eval_tim
   std::vector<TensorboardScalar> scalars = {{"loss/eval", loss_nats}};
   std::string text;
   for (const EvaluationMeasure& measure : evaluation.measures) {
-    fields[measure.name] = measure.value;
-    scalars.push_back({measure.name + "/eval", measure.value});
-    text += ", " + measure.text;
+    fields[measure.name] = ValueOrNull(measure.value);
+    if (measure.value) scalars.push_back({measure.name + "/eval", *measure.value});
+    if (measure.value) text += ", " + measure.text;
   }
   fields["tokens"] = evaluation.tokens;
   fields["documents"] = evaluation.documents;

@@ -11,7 +11,10 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <optional>
 #include <thread>
+#include <utility>
+#include <vector>
 
 #include "lib/base/rng.h"
 #include "lib/checkpoint/checkpoint_metadata.h"
@@ -35,8 +38,9 @@ const at::Device kCpu(at::kCPU);
 constexpr char kText[] = "To be, or not to be\nthat is the question:\n\nWhether 'tis nobler in the mind\nx\n";
 
 /// One chunk a document, as `pack --mode none` makes them, in one file.
+/// \param says_bytes whether the documents say the bytes of their text
 void WriteShards(const std::string& path, const std::vector<std::string>& documents,
-                 const TokenizerIdentity& tokenizer) {
+                 const TokenizerIdentity& tokenizer, bool says_bytes = true) {
   ShardSetHeader header;
   header.tokenizer = tokenizer;
   header.mode = PackMode::kNone;
@@ -46,7 +50,8 @@ void WriteShards(const std::string& path, const std::vector<std::string>& docume
   for (const std::string& document : documents) {
     Chunk chunk;
     chunk.tokens.assign(document.begin(), document.end());
-    chunk.segments = {{static_cast<uint32_t>(document.size()), 0, kNoId, document.size()}};
+    const uint64_t source_bytes = says_bytes ? document.size() : 0;
+    chunk.segments = {{static_cast<uint32_t>(document.size()), 0, kNoId, source_bytes}};
     chunks.push_back(chunk);
   }
   AtomicFileSink sink(path);
@@ -159,6 +164,14 @@ TEST_F(EvaluateTest, ShardsGiveWhatTheirTextGives) {
   from_text.erase("data");
   from_shards.erase("data");
   EXPECT_EQ(from_text, from_shards);
+}
+
+TEST_F(EvaluateTest, BitsPerByteAreNullWhereShardsDoNotSayTheirBytes) {
+  WriteShards(folder_.path("foreign.tws"), documents_, LoadTokenizer("bytes")->identity(),
+              /*says_bytes=*/false);
+  const auto result = RunEvaluate(test::Families(), BuiltInObjectives(), OptionsFor(folder_, "foreign.tws"),
+                                  ProgressMode::kNever);
+  EXPECT_TRUE(result.at("bits_per_byte").is_null()) << result.at("bits_per_byte");
 }
 
 TEST_F(EvaluateTest, ShardsOnAPipeAreNotScoredAsText) {
@@ -326,6 +339,25 @@ TEST(PerplexityTest, ConversationsPackedTogetherLoseWhatTheyLoseAlone) {
   PerplexityMeter every_token(model.get(), 64, 4096);
   every_token.AddChunk(chunk);
   EXPECT_EQ(every_token.Finish().labels, 15u);
+}
+
+/// \param documents the tokens and the bytes of each
+std::optional<double> BitsPerByteOf(const std::vector<std::pair<uint32_t, uint64_t>>& documents) {
+  Chunk chunk;
+  for (const auto& [tokens, bytes] : documents) {
+    chunk.tokens.insert(chunk.tokens.end(), tokens, uint32_t{'a'});
+    chunk.segments.push_back({tokens, 0, kNoId, bytes});
+  }
+  const auto model = BytesModel();
+  PerplexityMeter meter(model.get(), 64, 4096);
+  meter.AddChunk(chunk);
+  return meter.Finish().bits_per_byte();
+}
+
+TEST(PerplexityTest, BitsPerByteAreUnknownWhereTheBytesOfADocumentAre) {
+  EXPECT_TRUE(BitsPerByteOf({{40, 40}, {2, 0}})) << "two tokens may be marks alone";
+  EXPECT_FALSE(BitsPerByteOf({{40, 40}, {40, 0}}));
+  EXPECT_FALSE(BitsPerByteOf({{5, 0}, {5, 0}}));
 }
 
 }  // namespace

@@ -77,7 +77,7 @@ std::unique_ptr<LanguageModel> Model() {
 
 std::map<std::string, double> MeasuresOf(const Evaluation& evaluation) {
   std::map<std::string, double> measures;
-  for (const EvaluationMeasure& measure : evaluation.measures) measures[measure.name] = measure.value;
+  for (const EvaluationMeasure& measure : evaluation.measures) measures[measure.name] = measure.value.value();
   return measures;
 }
 

@@ -27,6 +27,7 @@ using test::TemporaryFolder;
 using testing::Contains;
 using testing::Field;
 using testing::HasSubstr;
+using testing::Not;
 
 constexpr double kWeight = 0.25;
 
@@ -213,7 +214,9 @@ class ToyRecordsTest : public testing::Test {
       reports_.back().texts = texts_;
       recorder.RecordStep(reports_.back(), 0, false);
     }
-    recorder.RecordEvaluation(run.trainer.objective().Evaluate(run.model.get(), run.set, {}), 0.1);
+    Evaluation evaluation = run.trainer.objective().Evaluate(run.model.get(), run.set, {});
+    evaluation.measures.insert(evaluation.measures.end(), more_measures_.begin(), more_measures_.end());
+    recorder.RecordEvaluation(evaluation, 0.1);
     metrics_path_ = directory.metrics_path();
     tensorboard_path_ = directory.tensorboard_path();
     figure_ = recorder.report().Figure();
@@ -223,6 +226,7 @@ class ToyRecordsTest : public testing::Test {
   int64_t tokens_if_padded_ = 0;  ///< of each step
   TextCounts texts_;              ///< likewise
   std::function<std::optional<double>()> gpu_use_;
+  std::vector<EvaluationMeasure> more_measures_;  ///< of the evaluation
   std::vector<StepReport> reports_;
   std::string metrics_path_, tensorboard_path_;
   PlotFigure figure_;
@@ -299,6 +303,19 @@ TEST_F(ToyRecordsTest, TheMetricsTellWhatItsEvaluationMeasures) {
     EXPECT_FALSE(record.contains("perplexity"));
   });
   EXPECT_EQ(evaluations, 1);
+}
+
+TEST_F(ToyRecordsTest, AMeasureThatIsNotKnownIsNullInTheMetricsAndToldNowhereElse) {
+  more_measures_ = {{.name = "lacking_measure", .value = std::nullopt, .text = "inf of it"}};
+  testing::internal::CaptureStderr();
+  Train();
+  EXPECT_THAT(testing::internal::GetCapturedStderr(), Not(HasSubstr("inf of it")));
+  ForEachMetricsRecord(metrics_path_, [](const nlohmann::ordered_json& record) {
+    if (record.at("type") == "eval") EXPECT_TRUE(record.at("lacking_measure").is_null());
+  });
+  for (const auto& entry : std::filesystem::directory_iterator(tensorboard_path_)) {
+    EXPECT_THAT(test::ReadFile(entry.path().string()), Not(HasSubstr("lacking_measure")));
+  }
 }
 
 TEST_F(ToyRecordsTest, TensorboardGetsACurveOfEachTerm) {
