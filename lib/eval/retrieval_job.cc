@@ -255,7 +255,7 @@ class RetrievalMeasurement {
     return RunOfRows(rows, documents, ids);
   }
 
-  /// Of a mean over fewer queries than that of the first system, for want of their texts.
+  /// Where a mean is over fewer queries than that of the first system, as the texts of others are missing.
   void WarnOfFewerQueries(const RetrievalSystem& system, const RankingScores& scores,
                           const RetrievalSystem& first, const RankingScores& scores_of_first) const {
     const auto missing = std::find_if(

@@ -25,7 +25,7 @@ struct EvaluationOptions {
 /// A number besides the loss.
 struct EvaluationMeasure {
   std::string name;  ///< of records and, as NAME/eval, in TensorBoard
-  /// Nothing where it is not known: null in records, and told nowhere else.
+  /// Nothing where it is not known: null in records, and reported nowhere else.
   std::optional<double> value;
   std::string text;  ///< for people: "perplexity 12.34"
 };
