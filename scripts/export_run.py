@@ -10,9 +10,10 @@
   --experiment  of mlflow, --project of wandb: where the runs go (default: trainwright)
 
 Every number of the step records becomes a metric of its name at its step; those of evaluations have eval_ before it. The
-plan and the configuration of the model become parameters, with dots for what is nested. A run that failed is marked so, and
-one without an end as running. A run that is exported twice is there twice. Nothing is read but metrics.jsonl, and nothing
-is sent anywhere but to --to. Takes `pip install mlflow`, or `pip install wandb`.
+plan and the configuration of the model become parameters, with dots for what is nested. A run that failed is marked so. One
+without an end is left running in MLflow, and failed in Weights & Biases, whose offline runs end as they are written. A run
+that is exported twice is there twice. Nothing is read but metrics.jsonl, and nothing is sent anywhere but to --to. Takes
+`pip install mlflow`, or `pip install wandb`.
 """
 import argparse
 import json
@@ -113,7 +114,7 @@ def to_wandb(run, folder, project):
         by_step.setdefault(step, {"_timestamp": time_s}).update(values)
     for step, values in sorted(by_step.items()):
         made.log(values, step=step)
-    made.finish(exit_code=run.exit_status or 0)
+    made.finish(exit_code=1 if run.exit_status is None else run.exit_status)
     return f"an offline run of project {project} in {pathlib.Path(folder) / 'wandb'}"
 
 

@@ -116,14 +116,25 @@ class ExportRunTest(unittest.TestCase):
         with self.assertRaisesRegex(export_run.BadRun, "line 2 is no record"):
             export_run.Run(self.folder / "run")
 
-    def test_wandb_gets_an_offline_run_with_one_row_a_step(self):
+    def to_wandb_stand_in(self, name, records, tail=""):
         log = []
         run = types.SimpleNamespace(log=lambda values, step: log.append((step, values)),
                                     finish=lambda exit_code: log.append(("end", exit_code)))
         module = types.SimpleNamespace(init=lambda **options: log.append(options) or run, Settings=lambda **options: options)
         with mock.patch.dict(sys.modules, {"wandb": module}):
-            status, text = self.export("wandb", self.write("run", RECORDS), "--to", str(self.folder / "w"), "--project", "p")
+            status, text = self.export("wandb", self.write(name, records, tail), "--to", str(self.folder / "w"),
+                                       "--project", "p")
         self.assertEqual(status, 0, text)
+        return log
+
+    def test_wandb_shows_no_run_without_an_end_as_finished(self):
+        killed = self.to_wandb_stand_in("killed", RECORDS[:-1], tail='{"type": "step", "ti')
+        self.assertEqual(killed[-1], ("end", 1))
+        failed = self.to_wandb_stand_in("failed", RECORDS[:-1] + [dict(RECORDS[-1], exit_status=6)])
+        self.assertEqual(failed[-1], ("end", 6))
+
+    def test_wandb_gets_an_offline_run_with_one_row_a_step(self):
+        log = self.to_wandb_stand_in("run", RECORDS)
         options, *rows, end = log
         self.assertEqual((options["mode"], options["project"], options["name"], options["config"]),
                          ("offline", "p", "run", PARAMETERS))
