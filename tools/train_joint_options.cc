@@ -41,6 +41,7 @@ class JointKeys {
     SettleLogging();
     SettleTwoNames();
     SettleOptimizer();
+    SettleAverage();
     SettleSchedule();
     SettleWarmup();
     SettleDecay();
@@ -243,13 +244,15 @@ class JointKeys {
     }
   }
 
-  /// Numbers of Adam have no effect with an optimizer that takes none, and SGD has no momentum.
+  /// Numbers of Adam have no effect with an optimizer that takes none, and SGD has no momentum. What is
+  /// otherwise of moments in 8 bits is said.
   void SettleOptimizer() {
     const ConfigEntry* const found = Find({"optim"});
     const std::string named = OptimizerNamed(TextOf(found));
     const std::string given = around_.given("optimizer");
     const bool is_sgd = given.empty() && named == "sgd";
     const std::string ours = !given.empty() ? given : named.empty() ? kDefaultOptimizer : named;
+    if (given.empty() && named == "adamw8bit") Tell(*found, kEmbeddingsInEightBits);
     for (const auto& [theirs, option] :
          {std::pair("adam-beta1", "beta1"), {"adam-beta2", "beta2"}, {"adam-epsilon", "adam-eps"}}) {
       if (found != nullptr && (is_sgd || !OptimizerTakes(ours, option)))
@@ -258,6 +261,16 @@ class JointKeys {
     const bool says_momentum = IsGiven("beta1") || IsGiven("cycle-momentum") || IsGiven("resume") ||
                                Find({"beta1", "cycle-momentum"}) != nullptr;
     if (is_sgd && !says_momentum) Imply(*Find({"optim"}), "beta1", "0", "Hugging Face's SGD has no momentum");
+  }
+
+  /// The mean over the tokens of one rank is that over all, and some versions of transformers 4 write false
+  /// of any run.
+  void SettleAverage() {
+    const ConfigEntry* const average = Find({"average-tokens-across-devices"});
+    const std::string given = around_.given("nproc");
+    const std::string ranks = given.empty() ? TextOf(Find({"nproc"})) : given;
+    if (TextOf(average) == "false" && (ranks.empty() || ranks == "1"))
+      Drop(average, "the loss of a step is the mean over its tokens on all ranks");
   }
 
   /// What Hugging Face's schedules are beside their curves, unless the file or who goes before it says it.

@@ -456,6 +456,18 @@ void FinishLength(ForeignFile* file) {
   file->Give(*samples, "accum", accum);
 }
 
+/// Of a file without a warm-up, whose default has no bound here.
+void TellOfWarmup(ForeignFile* file) {
+  constexpr int64_t kMostSteps = 3333;  // whose 3 % are no more than axolotl's bound
+  const auto steps = file->Find("max_steps"), epochs = file->Find("num_epochs");
+  const bool is_known = steps && steps->value->get<int64_t>() > 0;
+  if (is_known && steps->value->get<int64_t>() <= kMostSteps) return;
+  const auto length = is_known ? steps : epochs ? epochs : file->Find("base_model");
+  file->TellWith("warmup-ratio", *length,
+                 "without warmup_steps the warm-up is 3 % of the run, and of axolotl 100 steps at most: give "
+                 "--warmup 100 for a run of more than 3,333 steps");
+}
+
 void FinishSchedule(ForeignFile* file) {
   const auto schedule = file->Find("lr_scheduler");
   const auto steps = file->Find("warmup_steps"), ratio = file->Find("warmup_ratio");
@@ -473,6 +485,8 @@ void FinishSchedule(ForeignFile* file) {
     if (ratio) file->Tell(*ratio, "warmup_steps overrides it");
   } else if (ratio) {
     NumberFor("warmup-ratio")(*ratio, file);
+  } else {
+    TellOfWarmup(file);
   }
   if (const auto least = file->Find("cosine_min_lr_ratio"); IsSaid(least)) {
     if (schedule && *schedule->value != "cosine") {

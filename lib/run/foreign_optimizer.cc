@@ -79,7 +79,7 @@ void TakeNamedOptimizer(const ForeignKey& key, ForeignFile* file) {
   }
   GiveOptimizer(key, ours, file);
   if (ours == "sgd") file->Give(key, "beta1", "0");  // transformers' has no momentum
-  if (ours == "adamw8bit") file->Tell(key, "keeps the moments of embeddings in 8 bits, too");
+  if (ours == "adamw8bit") file->Tell(key, kEmbeddingsInEightBits);
 }
 
 void GiveOptimizer(const ForeignKey& key, const std::string& ours, ForeignFile* file) {

@@ -16,6 +16,9 @@ std::string OptimizerNamed(const std::string& name);
 /// A class of PyTorch, bitsandbytes or DeepSpeed ("AdamW8bit"); ours, empty: there is none.
 std::string OptimizerOfClass(const std::string& name);
 
+/// Of theirs with moments in 8 bits, which keep those of embeddings in fp32: what ours does otherwise.
+inline constexpr char kEmbeddingsInEightBits[] = "keeps the moments of embeddings in 8 bits, too";
+
 /// Whether an optimizer of ours takes an option, by its flag without dashes.
 bool OptimizerTakes(const std::string& optimizer, const std::string& option);
 

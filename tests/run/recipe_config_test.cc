@@ -186,6 +186,17 @@ TEST(RecipeConfigTest, WhatIsSaidOfALengthGoesWithTheOptionThatItBecomes) {
               ElementsAre(Pair("steps", HasSubstr("'num_epochs': max_steps overrides it"))));
 }
 
+TEST(RecipeConfigTest, TheBoundOfAxolotlsOwnWarmUpIsSaid) {
+  EXPECT_THAT(Read(kAxolotl + "num_epochs: 2").notices_of_options,
+              ElementsAre(Pair("warmup-ratio", AllOf(HasSubstr("'num_epochs'"), HasSubstr("--warmup 100")))));
+  EXPECT_THAT(Read(kAxolotl + "max_steps: 20000").notices_of_options,
+              ElementsAre(Pair("warmup-ratio", HasSubstr("'max_steps'"))));
+  for (const char* const text : {"max_steps: 3333", "warmup_ratio: 0.03", "warmup_steps: 5",
+                                 "warmup_steps: 0", "lr_scheduler: constant"}) {
+    EXPECT_THAT(Read(kAxolotl + text).notices_of_options, IsEmpty()) << text;
+  }
+}
+
 TEST(RecipeConfigTest, CompilationOfOtherProgramsIsChosenByTheDevice) {
   for (const char* value : {"true", "auto"}) {
     EXPECT_THAT(OfAxolotl(std::string("torch_compile: ") + value), Contains(Pair("compile", "auto")))

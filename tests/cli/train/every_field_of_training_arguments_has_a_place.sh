@@ -50,4 +50,14 @@ for values in (fields, written):
     assert result.returncode == 0 and result.stdout == expected, (result.stdout, result.stderr)
     told = [line for line in result.stderr.splitlines() if "without effect here: " in line]
     assert len(told) == 1 and "hub_strategy" in told[0] and "eval_delay" in told[0], result.stderr
+
+# Version 4 has fields that 5 has not.
+older = {name: value for name, value in written.items() if name not in listed["newer_than_4"]} | listed["written_by_4"]
+assert len(older) == 131
+for name, value in listed["written_by_4"].items():
+    result = of_file({name: value})
+    assert result.returncode == 0, (name, result.stderr)
+expected = train(*" ".join(flags).replace("--warmup 0", "--warmup-ratio 0.0").split()).stdout
+result = of_file(older)
+assert result.returncode == 0 and result.stdout == expected, (result.stdout, result.stderr)
 PYTHON

@@ -46,6 +46,17 @@ data=()
 
 # How it learns.
 same 'optim: paged_adamw_8bit\n' --optimizer adamw8bit
+grep -q "'optim' in line 1 keeps the moments of embeddings in 8 bits, too" notices
+data=(--optimizer lion)
+same 'optim: adamw_bnb_8bit\n'
+if grep -q 'moments of embeddings' notices; then cat notices; exit 1; fi
+data=()
+same 'adafactor: false\nuse_legacy_prediction_loop: false\n'
+refused "'true' has no counterpart" 'adafactor: true\n'
+same 'average_tokens_across_devices: false\n'
+grep -q "'average_tokens_across_devices' in line 1 has no effect: the loss of a step" notices
+refused "'false' has no counterpart" 'average_tokens_across_devices: false\nnproc: 2\n'
+refused "'false' has no counterpart" 'average_tokens_across_devices: false\n' --nproc 2
 same 'optim: sgd\nadam_beta1: 0.9\nadam_beta2: 0.999\nadam_epsilon: 1e-8\n' --optimizer sgd --beta1 0
 same 'optim: sgd\ncycle_momentum: true\n' --optimizer sgd --cycle-momentum
 same 'lr_scheduler_type: cosine\nlr_scheduler_kwargs: {min_lr_rate: 0.1}\n' --schedule cosine --min-lr-ratio 0.1
