@@ -49,7 +49,8 @@ void AddEmbeddingOptions(CLI::App& app, const std::string& group, EmbeddingSetti
       ->group(group);
   app.add_option("--attn", settings->attention,
                  "attention, where the folder does not say it; b for bidirectional, c for causal, of "
-                 "instruction and text; a third and fourth letter are about generating (default: cccc)")
+                 "instruction and text; a third and fourth letter are about generating (default: cccc, and "
+                 "bb where config.json says is_causal: false)")
       ->check(CLI::IsMember({"bbcc", "cccc", "bb", "cc"}))
       ->group(group);
   app.add_option(

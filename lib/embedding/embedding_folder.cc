@@ -158,8 +158,10 @@ std::string BidirectionalClassOf(std::string architecture) {
   return "Bidirectional" + architecture + "Model";
 }
 
-/// config.json, with the class of the body where it is none of transformers'.
-std::string ConfigText(const ModelConfig& config, const EmbeddingSpec& spec) {
+/// config.json, with the class of the body where it is none of transformers'. By that alone its attention is
+/// bidirectional: a head beside it predicts by causal attention.
+std::string ConfigText(ModelConfig config, const EmbeddingSpec& spec) {
+  config.is_causal = true;
   std::string text = EncodeConfigJson(config);
   if (spec.mask != AttentionMask::kBidirectional) return text;
   json object = json::parse(text);

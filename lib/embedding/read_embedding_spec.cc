@@ -187,7 +187,7 @@ EmbeddingSpec FromModules(const json& modules, const std::string& folder) {
   spec.template_text = pools_behind_prompt ? ReadTextTemplate(folder, Pooling::kMean, /*pools_prompt=*/false)
                                            : ReadTextTemplate(folder, spec.pooling, pools_prompt);
   const json model = ReadObject(folder + "/" + kModuleConfig);
-  const bool bidirectional = HasOwnBody(model);
+  const bool bidirectional = HasOwnBody(model) || model.value("is_causal", json()) == json(false);
   spec.attention = bidirectional ? "bb" : "cc";
   spec.mask = bidirectional ? AttentionMask::kBidirectional : AttentionMask::kCausal;
   const std::string limits = folder + "/sentence_bert_config.json";

@@ -9,6 +9,7 @@
 #include "lib/nn/precision_option.h"
 #include "lib/spec/family.h"
 #include "lib/spec/first_token.h"
+#include "lib/spec/model_files.h"
 #include "lib/spec/weight_format.h"
 
 namespace trainwright {
@@ -41,14 +42,17 @@ std::optional<EmbeddingSpec> SpecOfFolders(const Checkpoint& checkpoint, const s
 }
 
 /// What the folder says, or the settings where it says nothing.
-EmbeddingSpec SpecOf(const std::optional<EmbeddingSpec>& found, const EmbeddingSettings& settings) {
+/// \param is_causal of config.json: of settings without an attention the one that this asks for
+EmbeddingSpec SpecOf(const std::optional<EmbeddingSpec>& found, const EmbeddingSettings& settings,
+                     bool is_causal) {
   EmbeddingSpec spec = found.value_or(EmbeddingSpec{});
   const std::string pooling =
       SettingOf("--pooling", settings.pooling, found.has_value(), PoolingName(spec.pooling), "mean");
   const std::optional<Pooling> known = FindPooling(pooling);
   if (!known) throw Error(ErrorCode::kUsage, "--pooling", "'" + pooling + "' is no way of pooling");
   spec.pooling = *known;
-  spec.attention = SettingOf("--attn", settings.attention, found.has_value(), spec.attention, "cccc");
+  spec.attention =
+      SettingOf("--attn", settings.attention, found.has_value(), spec.attention, is_causal ? "cccc" : "bb");
   const std::optional<AttentionMask> mask = FindEmbeddingMask(spec.attention);
   if (!mask) throw Error(ErrorCode::kUsage, "--attn", "'" + spec.attention + "' is no code of attention");
   spec.mask = *mask;
@@ -73,6 +77,15 @@ void CheckFirstToken(const EmbeddingSpec& spec, const FamilyDescription& family,
     LogWarning(folder + ": pools the first token under causal attention, where it sees nothing but itself: " +
                "texts that begin alike have the same vector");
   }
+}
+
+/// Of a config.json that asks for it: other programs, whose vectors may be compared, do not read the field.
+void WarnOfAttention(const ModelConfig& config, const EmbeddingSpec& spec, const std::string& folder,
+                     const World& world) {
+  if (config.is_causal || spec.mask != AttentionMask::kBidirectional || !world.is_writer()) return;
+  LogWarning(folder + "/" + kConfigFileName +
+             ": is_causal is false: attention is bidirectional, as transformers 5 computes it; version 4 "
+             "ignores the field");
 }
 
 /// The longest text of a role, in tokens.
@@ -107,11 +120,12 @@ TextEmbedder::TextEmbedder(const ModelFamilies& families, const EmbeddingSetting
                 "put its tokenizer.model or tokenizer.json there");
   }
   const std::optional<EmbeddingSpec> found = SpecOfFolders(checkpoint_, settings.adapter);
-  spec_ = SpecOf(found, settings);
   const ModelConfig& config = checkpoint_.model->config();
+  spec_ = SpecOf(found, settings, config.is_causal);
   const std::string problem = ProblemOfAttention(FamilyOf(config), spec_.attention);
   if (!problem.empty()) throw Error(ErrorCode::kUsage, "--attn", problem);
   CheckFirstToken(spec_, FamilyOf(config), found ? checkpoint_.named : "", *world);
+  WarnOfAttention(config, spec_, checkpoint_.folder, *world);
   limits_ = {LimitOf(settings.max_length, spec_.query_max_len, config),
              LimitOf(settings.max_length, spec_.passage_max_len, config)};
   template_.emplace(ParseChatTemplate(spec_.template_text, kTemplateName), checkpoint_.tokenizer.get());

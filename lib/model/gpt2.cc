@@ -56,8 +56,7 @@ Gpt2::Gpt2(const ModelConfig& config, const Numerics& numerics, at::Device devic
   }
   if (seed) {
     InitializeWeights(
-        *seed, config.num_layers, [](const std::string& name) { return name.ends_with(".c_proj.weight"); },
-        &parameters);
+        *seed, config, [](const std::string& name) { return name.ends_with(".c_proj.weight"); }, &parameters);
   }
 }
 

@@ -14,8 +14,6 @@
 namespace trainwright {
 namespace {
 
-constexpr double kDeviation = 0.02;
-
 /// Sets the elements of a matrix from `begin` to `end`.
 using FillRange = std::function<void(int64_t begin, int64_t end, float* values)>;
 
@@ -46,13 +44,14 @@ void Fill(const std::function<FillRange(const Parameter& matrix)>& filling, Flat
 
 }  // namespace
 
-void InitializeWeights(uint64_t seed, int64_t num_layers,
+void InitializeWeights(uint64_t seed, const ModelConfig& config,
                        const std::function<bool(const std::string& name)>& into_residual,
                        FlatParameters* parameters,
                        const std::function<bool(const Parameter& parameter)>& own) {
-  const double residual = kDeviation / std::sqrt(2.0 * static_cast<double>(num_layers));
+  const double usual = config.initializer_range;
+  const double residual = usual / std::sqrt(2.0 * static_cast<double>(config.num_layers));
   const auto drawn = [&](const Parameter& matrix) -> FillRange {
-    const double deviation = into_residual(matrix.name) ? residual : kDeviation;
+    const double deviation = into_residual(matrix.name) ? residual : usual;
     return [rng = Rng(seed, "init/" + matrix.name), deviation](int64_t begin, int64_t end, float* values) {
       rng.FillNormal(begin, end - begin, deviation, values);
     };
@@ -64,7 +63,7 @@ void InitializeWeights(uint64_t seed, int64_t num_layers,
 void InitializeProjection(uint64_t seed, FlatParameters* parameters) {
   const auto drawn = [&](const Parameter& matrix) -> FillRange {
     return [rng = Rng(seed, "init/" + matrix.name)](int64_t begin, int64_t end, float* values) {
-      rng.FillNormal(begin, end - begin, kDeviation, values);
+      rng.FillNormal(begin, end - begin, kUsualInitializerRange, values);
     };
   };
   Fill(drawn, parameters, &IsProjectionParameter);
@@ -72,7 +71,7 @@ void InitializeProjection(uint64_t seed, FlatParameters* parameters) {
 
 void FillWithStandIns(FlatParameters* parameters) {
   std::vector<float> drawn(1 << 14);
-  Rng(0, "stand-ins").FillNormal(0, drawn.size(), kDeviation, drawn.data());
+  Rng(0, "stand-ins").FillNormal(0, drawn.size(), kUsualInitializerRange, drawn.data());
   const FillRange repeat = [&](int64_t begin, int64_t end, float* values) {
     for (auto at = static_cast<size_t>(begin); at < static_cast<size_t>(end);) {
       const size_t from = at % drawn.size(), count = std::min(drawn.size() - from, end - at);

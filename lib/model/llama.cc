@@ -93,7 +93,7 @@ Llama::Llama(const ModelConfig& config, const Numerics& numerics, at::Device dev
     const auto into_residual = [](const std::string& name) {
       return name.ends_with("o_proj.weight") || name.ends_with("down_proj.weight");
     };
-    InitializeWeights(*seed, config.num_layers, into_residual, &parameters);
+    InitializeWeights(*seed, config, into_residual, &parameters);
   }
 }
 

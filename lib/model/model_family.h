@@ -38,9 +38,8 @@ class ModelFamilies {
   FamilyList descriptions_;
 };
 
-/// Makes a model with initialised weights (normal, std 0.02, residual projections scaled by 1/sqrt(2 layers);
-/// a pure function of seed and parameter name), or with zeros when there is no seed, for weights to be loaded
-/// over. Adapters start by the same seed.
+/// Makes a model with initial weights (InitializeWeights in initialize.h), or with zeros when there is no
+/// seed, for weights to be loaded over. Adapters start by the same seed.
 /// \throws Error{kUsage} on a config it cannot run; Error{kDevice} where its family has no kernels for a GPU
 std::unique_ptr<LanguageModel> MakeModel(const ModelFamilies& families, const ModelConfig& config,
                                          Precision precision, at::Device device, std::optional<uint64_t> seed,

@@ -59,7 +59,7 @@ Neox::Neox(const ModelConfig& config, const Numerics& numerics, at::Device devic
     const auto into_residual = [](const std::string& name) {
       return name.ends_with("attention.dense.weight") || name.ends_with("dense_4h_to_h.weight");
     };
-    InitializeWeights(*seed, config.num_layers, into_residual, &parameters);
+    InitializeWeights(*seed, config, into_residual, &parameters);
   }
 }
 

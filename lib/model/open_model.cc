@@ -22,6 +22,7 @@
 #include "lib/model/peft_folder.h"
 #include "lib/model/weights_io.h"
 #include "lib/run/run_directory.h"
+#include "lib/spec/family.h"
 #include "lib/spec/lora_options.h"
 #include "lib/spec/model_config.h"
 #include "lib/spec/model_files.h"
@@ -236,6 +237,8 @@ Checkpoint LoadCheckpoint(const ModelFamilies& families, const std::string& path
   std::optional<ModelWatch> adapter_watch;
   FileHashes verified;
   VerifyCheckpointFiles(checkpoint.folder, &verified);
+  const ModelConfig config = ReadHfConfig(families.descriptions(), checkpoint.folder);
+  if (!embeds) RequireCausal(config.is_causal, checkpoint.folder + "/" + kConfigFileName);
   if (adapter_folder.empty()) {
     checkpoint.model = LoadHfModel(families, checkpoint.folder, precision, device, kinds,
                                    EmbeddingTuningOf(checkpoint.folder, /*needs_head=*/!embeds), format);
@@ -253,7 +256,6 @@ Checkpoint LoadCheckpoint(const ModelFamilies& families, const std::string& path
     }
     // An adapter that was not trained to embed leaves its base as it embeds.
     const std::string& projects = ProjectionOf(adapter_folder) ? adapter_folder : checkpoint.folder;
-    const ModelConfig config = ReadHfConfig(families.descriptions(), checkpoint.folder);
     const LoraOptions lora = ReadPeftConfig(adapter_folder).lora;
     RequireModulesOfModel(adapter_folder, lora, config);
     checkpoint.model = MakeModel(families, config, precision, device, std::nullopt, kinds,

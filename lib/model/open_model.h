@@ -73,7 +73,8 @@ void RequireBaseOfAdapter(const std::string& adapter_folder, const std::string& 
 /// adapter_config.json names
 /// \param adapter one to put beside the model; empty: none
 /// \param allow_other_base whether it may be another model than the one that the adapter was trained on
-/// \param embeds whether it is for vectors alone, so that its files may lack a head of its own
+/// \param embeds whether it is for vectors alone, so that its files may lack a head of its own, and its
+/// config.json may ask for attention in both directions
 /// \param format of the layers' matrices: quantised as they are read, adapters beside them are not
 Checkpoint LoadCheckpoint(const ModelFamilies& families, const std::string& path, Precision precision,
                           at::Device device, const ComputeKinds& kinds = {}, const std::string& adapter = "",

@@ -152,7 +152,7 @@ void Ten::Initialize(uint64_t seed) {
   const auto own = [this](const Parameter& parameter) {
     return StartsAsTen(parameter) || (multi_scale_ && TenMultiScale::Starts(parameter.name));
   };
-  InitializeWeights(seed, config().num_layers, into_residual, &parameters(), own);
+  InitializeWeights(seed, config(), into_residual, &parameters(), own);
   if (multi_scale_) multi_scale_->Initialize(seed);
   InitializeTen(seed, config(), &parameters());  // and the compute copy of all
 }

@@ -12,7 +12,7 @@ namespace {
 using nlohmann::json;
 
 /// What transformers writes into any config.json and no forward pass of any family reads: how to
-/// generate, label, log, load and initialise; and what common tools add.
+/// generate, label, log and load; and what common tools add.
 constexpr std::string_view kHarmless[] = {
     "_attn_implementation_autoset",
     "_commit_hash",
@@ -39,7 +39,6 @@ constexpr std::string_view kHarmless[] = {
     "forced_eos_token_id",
     "gradient_checkpointing",
     "id2label",
-    "initializer_range",
     "is_decoder",
     "is_llama_config",
     "keys_to_ignore_at_inference",
@@ -93,6 +92,9 @@ constexpr std::string_view kHarmless[] = {
 };
 static_assert(std::is_sorted(std::begin(kHarmless), std::end(kHarmless)));
 
+/// Whether the value asks for nothing. So does false or 0 of a field that no family reads: those that are on
+/// in transformers' models of these families where a file lacks them are read (is_causal, scale_attn_weights,
+/// use_parallel_residual, attention_bias of GPT-NeoX).
 bool IsNothing(const json& value) {
   if (value.is_boolean()) return !value.get<bool>();
   if (value.is_number()) return value == 0;

@@ -16,9 +16,10 @@ std::string EncodeConfigJson(const ModelConfig& config);
 /// rotary_pct / partial_rotary_factor, torch_dtype / dtype). A field that is absent has the value that
 /// transformers gives it.
 ///
-/// A field that is known not to change what a model computes is ignored: the dropout of GPT-2 and NeoX too,
-/// because evaluation does not use it and published files have it (training here is without dropout). Every
-/// other field that its family does not compute is refused by name, unless it is null, false, zero or empty.
+/// A field that is known not to change what a model computes is ignored, but for dropout and the deviation
+/// of initial weights, which a file that is written from the config has again. is_causal is kept, too: who
+/// predicts tokens refuses false by RequireCausal (family.h). Every other field that its family does not
+/// compute is refused by name, unless it is null, false, zero or empty.
 /// \throws Error{kBadInput} naming `path` and the field
 ModelConfig DecodeConfigJson(const FamilyList& families, const std::string& text, const std::string& path);
 

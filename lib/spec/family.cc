@@ -22,6 +22,14 @@ std::string ProblemOfAttention(const FamilyDescription& family, const std::strin
          " is always causal: use --attn " + std::string(code.size(), 'c');
 }
 
+void RequireCausal(bool is_causal, const std::string& path) {
+  if (is_causal) return;
+  throw Error(ErrorCode::kBadInput, path,
+              "is_causal false is not supported here: bidirectional attention predicts no tokens", "",
+              "make vectors by it, with embed or train --objective grit, or change the field to true for the "
+              "attention of a language model");
+}
+
 void RequireGpuSupport(const ModelConfig& config) {
   const FamilyDescription& family = FamilyOf(config);
   if (family.runs_on_gpu()) return;

@@ -110,6 +110,12 @@ std::vector<size_t> ChooseLoraTargets(const std::string& targets, const ModelCon
 /// causal; empty: nothing.
 std::string ProblemOfAttention(const FamilyDescription& family, const std::string& code);
 
+/// Refuses a model whose attention config.json asks for in both directions: tokens cannot be predicted by it.
+/// \param is_causal ModelConfig::is_causal
+/// \param path of the config.json, for the message
+/// \throws Error{kBadInput}
+void RequireCausal(bool is_causal, const std::string& path);
+
 /// \throws Error{kDevice} where the family has no kernels for a GPU
 void RequireGpuSupport(const ModelConfig& config);
 

@@ -8,6 +8,8 @@
 namespace trainwright {
 namespace {
 
+constexpr DropoutField kDropouts[] = {{"attn_pdrop", 0.1}, {"embd_pdrop", 0.1}, {"resid_pdrop", 0.1}};
+
 class Gpt2Description final : public GeluFamily {
  public:
   const char* model_type() const override { return "gpt2"; }
@@ -32,8 +34,8 @@ class Gpt2Description final : public GeluFamily {
     fields.RequireFlag("scale_attn_weights", true);
     fields.RequireFlag("scale_attn_by_inverse_layer_idx", false);
     fields.RequireFlag("reorder_and_upcast_attn", false);
-    for (const char* dropout : {"attn_pdrop", "embd_pdrop", "resid_pdrop"}) fields.Field(dropout);
     ReadShared(fields, config);
+    ReadDropouts(fields, kDropouts, config);
     config->activation = ReadGelu(fields, "activation_function", Activation::kGeluTanh);
     if (fields.Flag("bias", true)) config->biases = Biases::All();
     config->hidden_size = fields.RequiredInteger("n_embd");
@@ -51,10 +53,9 @@ class Gpt2Description final : public GeluFamily {
   nlohmann::ordered_json Encode(const ModelConfig& config) const override {
     nlohmann::ordered_json out;
     WriteShared(config, "GPT2LMHeadModel", &out);
+    WriteDropouts(config, kDropouts, &out);
     out["activation_function"] = GeluName(config.activation);
-    out["attn_pdrop"] = 0.0;
     if (!config.biases.qkv) out["bias"] = false;
-    out["embd_pdrop"] = 0.0;
     out["layer_norm_epsilon"] = config.rms_norm_eps;
     out["n_embd"] = config.hidden_size;
     out["n_head"] = config.num_heads;
@@ -62,7 +63,6 @@ class Gpt2Description final : public GeluFamily {
     out["n_layer"] = config.num_layers;
     out["n_positions"] = config.max_positions;
     out["reorder_and_upcast_attn"] = false;
-    out["resid_pdrop"] = 0.0;
     out["scale_attn_by_inverse_layer_idx"] = false;
     out["scale_attn_weights"] = true;
     return out;

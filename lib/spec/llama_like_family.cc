@@ -11,6 +11,12 @@ namespace trainwright {
 using nlohmann::json;
 using nlohmann::ordered_json;
 
+namespace {
+
+constexpr DropoutField kDropouts[] = {{"attention_dropout", 0}};
+
+}  // namespace
+
 ModelConfig LlamaLikeFamily::ConfigOf(const Shape& shape) const {
   ModelConfig config;
   config.preset = shape.name;
@@ -39,8 +45,8 @@ std::vector<TransformerFamily::Matrix> LlamaLikeFamily::MatricesOfALayer(const M
 ordered_json LlamaLikeFamily::Encode(const ModelConfig& config) const {
   ordered_json out;
   WriteShared(config, architecture(), &out);
+  WriteDropouts(config, kDropouts, &out);
   WriteRope(config.rope, &out);
-  out["attention_dropout"] = 0.0;
   out["head_dim"] = config.head_dim;
   out["hidden_act"] = "silu";
   out["hidden_size"] = config.hidden_size;
@@ -59,10 +65,8 @@ void LlamaLikeFamily::Decode(const ConfigFields& fields, ModelConfig* config) co
   if (!act.is_null() && act != "silu" && act != "swish") {
     fields.Refuse("hidden_act", act.dump() + " is not supported");
   }
-  if (fields.Number("attention_dropout", 0.0) != 0.0) {
-    fields.Refuse("attention_dropout", "other than 0 is not supported");
-  }
   ReadShared(fields, config);
+  ReadDropouts(fields, kDropouts, config);
   config->hidden_size = fields.RequiredInteger("hidden_size");
   config->intermediate_size = fields.RequiredInteger("intermediate_size");
   config->num_layers = ReadLayers(fields, "num_hidden_layers");

@@ -4,6 +4,12 @@
 
 namespace trainwright {
 
+ModelConfig ComputedPart(ModelConfig config) {
+  config.initializer_range = kUsualInitializerRange;
+  config.dropouts.clear();
+  return config;
+}
+
 int64_t CountParameters(const ModelConfig& config) {
   return FamilyOf(config).CountParameters(config);
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -15,6 +16,9 @@ class FamilyDescription;
 /// Between the MLP's matrices: gated SiLU (Llama), or GELU exact or by tanh (GPT-2, NeoX; see
 /// lib/nn/activation/gelu.h).
 enum class Activation { kSwiglu, kGelu, kGeluTanh };
+
+/// transformers' deviation of initial weights where a config.json has none.
+inline constexpr double kUsualInitializerRange = 0.02;
 
 /// Which layers of a model have biases.
 struct Biases {
@@ -45,7 +49,14 @@ struct ModelConfig {
   bool tie_embeddings = false;
   int64_t bos_id = -1, eos_id = -1, pad_id = -1;  ///< -1: none
   std::vector<int64_t> more_eos_ids;              ///< where several end a text: those after eos_id
-  FamilyFields own;                               ///< what the family alone has
+  /// false: config.json asks for attention in both directions. What predicts tokens refuses such a model, and
+  /// vectors are made by the attention that is asked for: no layer reads this.
+  bool is_causal = true;
+  double initializer_range = kUsualInitializerRange;  ///< deviation of matrices that are initialised
+  /// Shares of activations that transformers drops while it trains, by their names in config.json: those
+  /// above 0. Nothing is dropped here; a config.json that is written has them again.
+  std::map<std::string, double> dropouts;
+  FamilyFields own;  ///< what the family alone has
 
   bool operator==(const ModelConfig&) const = default;
 };
@@ -54,6 +65,9 @@ struct ModelConfig {
 inline int64_t WindowOf(const ModelConfig& config, int64_t layer) {
   return config.layer_windows.empty() ? 0 : config.layer_windows[static_cast<size_t>(layer)];
 }
+
+/// The config without what no forward pass depends on: initializer_range and dropouts are the usual ones.
+ModelConfig ComputedPart(ModelConfig config);
 
 /// Parameters of a config, embeddings included (tied ones once).
 int64_t CountParameters(const ModelConfig& config);

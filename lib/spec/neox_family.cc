@@ -10,6 +10,7 @@ namespace trainwright {
 namespace {
 
 constexpr double kRotaryShare = 0.25;
+constexpr DropoutField kDropouts[] = {{"attention_dropout", 0}, {"hidden_dropout", 0}};
 
 class NeoxDescription final : public GeluFamily {
  public:
@@ -31,8 +32,8 @@ class NeoxDescription final : public GeluFamily {
   }
 
   void Decode(const ConfigFields& fields, ModelConfig* config) const override {
-    for (const char* dropout : {"attention_dropout", "hidden_dropout"}) fields.Field(dropout);
     ReadShared(fields, config);
+    ReadDropouts(fields, kDropouts, config);
     config->activation = ReadGelu(fields, "hidden_act", Activation::kGelu);
     config->biases = Biases::All();
     config->biases.qkv = config->biases.attention_out = fields.Flag("attention_bias", true);
@@ -65,11 +66,10 @@ class NeoxDescription final : public GeluFamily {
   nlohmann::ordered_json Encode(const ModelConfig& config) const override {
     nlohmann::ordered_json out;
     WriteShared(config, "GPTNeoXForCausalLM", &out);
+    WriteDropouts(config, kDropouts, &out);
     WriteRopeOfAShare(config.rope, &out);
     out["attention_bias"] = config.biases.qkv;
-    out["attention_dropout"] = 0.0;
     out["hidden_act"] = GeluName(config.activation);
-    out["hidden_dropout"] = 0.0;
     out["hidden_size"] = config.hidden_size;
     out["intermediate_size"] = config.intermediate_size;
     out["layer_norm_eps"] = config.rms_norm_eps;

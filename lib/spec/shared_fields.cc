@@ -22,6 +22,13 @@ ordered_json IdOrNull(int64_t id) {
   return id < 0 ? ordered_json() : ordered_json(id);
 }
 
+/// 0 is as absent, as in transformers.
+double ReadInitializerRange(const ConfigFields& fields) {
+  const double range = fields.Number("initializer_range", kUsualInitializerRange);
+  if (!(range >= 0)) fields.Refuse("initializer_range", "must be at least 0");
+  return range > 0 ? range : kUsualInitializerRange;
+}
+
 }  // namespace
 
 ordered_json EndsOrNull(const ModelConfig& config) {
@@ -36,7 +43,8 @@ void WriteShared(const ModelConfig& config, const char* architecture, ordered_js
   (*out)["bos_token_id"] = IdOrNull(config.bos_id);
   (*out)["dtype"] = "float32";
   (*out)["eos_token_id"] = EndsOrNull(config);
-  (*out)["initializer_range"] = 0.02;
+  (*out)["initializer_range"] = config.initializer_range;
+  if (!config.is_causal) (*out)["is_causal"] = false;
   (*out)["pad_token_id"] = IdOrNull(config.pad_id);
   (*out)["tie_word_embeddings"] = config.tie_embeddings;
   (*out)["torch_dtype"] = "float32";
@@ -54,6 +62,23 @@ void ReadShared(const ConfigFields& fields, ModelConfig* config) {
   config->eos_id = ends.empty() ? -1 : ends.front();
   if (ends.size() > 1) config->more_eos_ids.assign(ends.begin() + 1, ends.end());
   config->pad_id = fields.Id("pad_token_id");
+  config->initializer_range = ReadInitializerRange(fields);
+  config->is_causal = fields.Flag("is_causal", true);
+}
+
+void ReadDropouts(const ConfigFields& fields, std::span<const DropoutField> all, ModelConfig* config) {
+  for (const auto& [name, absent] : all) {
+    const double share = fields.Number(name, absent);
+    if (!(share >= 0 && share <= 1)) fields.Refuse(name, "must be from 0 to 1");
+    if (share > 0) config->dropouts[name] = share;
+  }
+}
+
+void WriteDropouts(const ModelConfig& config, std::span<const DropoutField> all, ordered_json* out) {
+  for (const DropoutField& field : all) {
+    const auto found = config.dropouts.find(field.name);
+    (*out)[field.name] = found == config.dropouts.end() ? 0.0 : found->second;
+  }
 }
 
 int64_t ReadLayers(const ConfigFields& fields, const char* name) {

@@ -121,6 +121,7 @@ class TenDescription final : public FamilyDescription {
 
   void Decode(const ConfigFields& fields, ModelConfig* config) const override {
     ReadShared(fields, config);
+    fields.RequireFlag("is_causal", true);
     config->hidden_size = fields.RequiredInteger("hidden_size");
     config->intermediate_size = fields.RequiredInteger("intermediate_size");
     config->num_layers = ReadLayers(fields, "num_hidden_layers");

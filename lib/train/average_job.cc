@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "lib/base/error.h"
@@ -20,6 +21,7 @@
 #include "lib/model/open_model.h"
 #include "lib/model/peft_folder.h"
 #include "lib/spec/config_json.h"
+#include "lib/spec/model_config.h"
 #include "lib/train/model_copy.h"
 
 namespace trainwright {
@@ -63,12 +65,12 @@ void RequireAlike(const LanguageModel& first, const std::string& first_folder, c
     throw Error(ErrorCode::kBadInput, folder, problem, "",
                 "average checkpoints of one run, or of runs that began with one model");
   };
-  // Of several ends checkpoints of older versions have one.
+  // Of several ends checkpoints of older versions have one, and neither dropout nor the initial deviation.
   const bool same_ends = first.config().more_eos_ids.empty() && model.config().more_eos_ids.empty();
   const auto shape_of = [&](ModelConfig config) {
     if (!same_ends) config.eos_id = -1;
     config.more_eos_ids.clear();
-    return EncodeConfigJson(config);
+    return EncodeConfigJson(ComputedPart(std::move(config)));
   };
   if (shape_of(first.config()) != shape_of(model.config()) ||
       first.parameters().elements() != model.parameters().elements()) {

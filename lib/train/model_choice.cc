@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <utility>
 #include <vector>
 
 #include "lib/base/error.h"
@@ -97,6 +98,7 @@ ModelChoice ChooseModel(const FamilyList& families, const TrainSettings& setting
     RequireAskedShape(families, settings, chosen.config, chosen.name);
   }
   TakeSpecialIds(tokenizer, &chosen);
+  chosen.is_causal = std::exchange(chosen.config.is_causal, true);
   return chosen;
 }
 

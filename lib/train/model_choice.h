@@ -17,6 +17,8 @@ struct ModelChoice {
   std::string name;                    ///< for the run's folder
   std::optional<ChoiceReason> reason;  ///< when the user did not say
   std::optional<StartModel> start;     ///< whose weights a new run starts from
+  /// What its config.json says. That of `config` is true: the objective says what tokens attend to.
+  bool is_causal = true;
 };
 
 /// \param gpu whether the run is on one: the default model is larger

@@ -1,6 +1,7 @@
 #include "lib/train/resolved_run.h"
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 #include <string>
 
 #include "lib/base/host.h"
@@ -19,6 +20,8 @@
 #include "lib/run/run_planner.h"
 #include "lib/run/run_traps.h"
 #include "lib/run/settings_check.h"
+#include "lib/spec/family.h"
+#include "lib/spec/model_files.h"
 #include "lib/spec/usual_sizes.h"
 #include "lib/train/batch_fit.h"
 #include "lib/train/device_choice.h"
@@ -54,6 +57,29 @@ void WarnOfOtherEmbedding(const TrainSettings& settings, const TrainJobContext& 
       settings.adapter.empty() ? run.model.start->folder : ResolveCheckpoint(settings.adapter);
   const std::string warning = WarningOfOtherEmbedding(folder, trained);
   if (!warning.empty()) LogWarning(warning);
+}
+
+/// What the run's model is read from: one that is no preset.
+std::string ConfigPathOf(const TrainSettings& settings, const ModelChoice& model) {
+  return model.start ? model.start->folder + "/" + kConfigFileName : settings.model;
+}
+
+/// A model whose config.json asks for attention in both directions is trained to embed, by what --attn says.
+void RequireAttention(const TrainSettings& settings, const TrainJobContext& context, const TrainPlan& plan,
+                      const ResolvedRun& run) {
+  if (run.model.is_causal || ObjectiveOf(plan, context.objectives)->EmbeddingOf(run.data->set())) return;
+  RequireCausal(/*is_causal=*/false, ConfigPathOf(settings, run.model));
+}
+
+/// Of dropout that transformers would apply.
+void WarnOfDropout(const TrainSettings& settings, const TrainJobContext& context, const ModelChoice& model) {
+  if (model.config.dropouts.empty()) return;
+  std::string list;
+  for (const auto& [name, share] : model.config.dropouts) {
+    list += (list.empty() ? "" : ", ") + name + " " + nlohmann::json(share).dump();
+  }
+  WarnOnce(context, ConfigPathOf(settings, model) + ": asks for dropout (" + list +
+                        "), which training here does not apply");
 }
 
 PlannedRun Plan(const TrainSettings& settings, const TrainJobContext& context,
@@ -214,6 +240,7 @@ void ResolveNewRun(const TrainSettings& settings, const TrainJobContext& context
   }
   PlannedRun planned = Plan(settings, context, split, *run);
   RequireResidualStream(settings, planned.plan, run->model.config);
+  RequireAttention(settings, context, planned.plan, *run);
   if (settings.find_batch) {
     run->plan = planned.plan;
     TakeFp8(context, run);
@@ -246,6 +273,7 @@ void ResolveNewRun(const TrainSettings& settings, const TrainJobContext& context
   }
   OpenOwnLoaders(settings, context, log, run);
   WarnOfUnread(context, *run);
+  WarnOfDropout(settings, context, run->model);
   if (run->model.start) WarnOfOtherEmbedding(settings, context, *run);
   if (run->model.reason) run->opening_reasons.push_back(*run->model.reason);
   run->opening_reasons.insert(run->opening_reasons.end(), planned.reasons.begin(), planned.reasons.end());

@@ -18,6 +18,7 @@
 #include "lib/run/run_extension.h"
 #include "lib/run/settings_check.h"
 #include "lib/spec/config_json.h"
+#include "lib/spec/model_config.h"
 #include "lib/spec/schedule.h"
 #include "lib/train/compute_choice.h"
 #include "lib/train/device_choice.h"
@@ -33,7 +34,8 @@ void CheckSameModel(const TrainSettings& settings, const TrainJobContext& contex
   const ModelConfig asked = ChooseModel(context.families.descriptions(), settings,
                                         run.data->set().header().tokenizer, IsAccelerator(run.compute.device))
                                 .config;
-  if (EncodeConfigJson(asked) != EncodeConfigJson(run.model.config)) {
+  // Older versions did not keep the rest.
+  if (EncodeConfigJson(ComputedPart(asked)) != EncodeConfigJson(ComputedPart(run.model.config))) {
     throw Error(ErrorCode::kUsage, "--model", settings.model + " is another model than the run's", "",
                 "leave out --model to continue the run, or start another with --out");
   }

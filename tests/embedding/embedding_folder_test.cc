@@ -197,6 +197,14 @@ TEST_F(EmbeddingFolderTest, CausalAttentionNeedsNoCodeOfOurs) {
   EXPECT_FALSE(Read("config.json").contains("auto_map"));
 }
 
+TEST_F(EmbeddingFolderTest, AHeadPredictsByCausalAttentionWhateverItsConfigSaid) {
+  ModelConfig config = test::SmallLlama();
+  config.is_causal = false;
+  Write(GritSpec(), config);
+  EXPECT_FALSE(Read("config.json").contains("is_causal"));
+  EXPECT_TRUE(Read("config.json").contains("auto_map"));
+}
+
 TEST_F(EmbeddingFolderTest, TheModelOpensHereAsBefore) {
   Write(GritSpec());
   EXPECT_EQ(ReadHfConfig(test::Families().descriptions(), folder_.path()).hidden_size, 48);

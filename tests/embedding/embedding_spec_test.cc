@@ -229,6 +229,16 @@ TEST_F(EmbeddingSpecFolderTest, ABodyOfTheLanguageModelsOwnFileIsCausal) {
   EXPECT_EQ(Read()->mask, AttentionMask::kCausal);
 }
 
+TEST_F(EmbeddingSpecFolderTest, AModelThatConfigJsonCallsNotCausalIsBidirectional) {
+  WriteModules(/*with_dense=*/false);
+  Write("config.json", R"json({"model_type": "qwen2", "is_causal": false})json");
+  ASSERT_TRUE(Read().has_value());
+  EXPECT_EQ(Read()->mask, AttentionMask::kBidirectional);
+  EXPECT_EQ(Read()->attention, "bb");
+  Write("config.json", R"json({"model_type": "qwen2", "is_causal": true})json");
+  EXPECT_EQ(Read()->mask, AttentionMask::kCausal);
+}
+
 TEST_F(EmbeddingSpecFolderTest, EmbeddingJsonSaysMoreAndIsPreferred) {
   WriteModules(/*with_dense=*/true);
   Write("embedding.json", kText);

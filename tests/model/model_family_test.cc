@@ -48,6 +48,22 @@ TEST(ModelFamiliesTest, AFamilyOfTheCpuIsRefusedOnAGpu) {
   EXPECT_THAT(test::MessageOf(make), testing::HasSubstr("toy-recurrent"));
 }
 
+TEST(InitialWeightsTest, MatricesHaveTheDeviationOfTheConfig) {
+  for (ModelConfig config : {test::SmallLlama(), test::SmallGpt2(), test::SmallNeox()}) {
+    const auto make = [&] {
+      return MakeModel(test::Families(), config, Precision::kFp32, at::Device(at::kCPU), /*seed=*/3);
+    };
+    const auto usual = make();
+    config.initializer_range *= 2;
+    const auto wider = make();
+    for (size_t i = 0; i < usual->parameters().all().size(); ++i) {
+      const Parameter &one = usual->parameters().all()[i], &other = wider->parameters().all()[i];
+      const double factor = one.shape.size() == 1 ? 1 : 2;
+      EXPECT_TRUE(other.value.equal(one.value.mul(factor))) << one.name;
+    }
+  }
+}
+
 TEST(StandInsTest, AreOfTheSizeOfInitialWeightsAndLeaveNoneOut) {
   for (const ModelConfig& config : {test::SmallLlama(), test::SmallGpt2()}) {
     const auto model =

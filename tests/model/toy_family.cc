@@ -242,7 +242,7 @@ ToyBody::ToyBody(const ModelConfig& config, const Numerics& numerics, at::Device
   for (const auto& [mix, recurrence] : indices) layers_.push_back({Linear(&parameters, {mix}), recurrence});
   if (seed) {
     InitializeWeights(
-        *seed, config.num_layers, [](const std::string&) { return false; }, &parameters);
+        *seed, config, [](const std::string&) { return false; }, &parameters);
     const double start = config.own.As<ToyRecurrentFields>().recurrence_start;
     for (const Layer& layer : layers_) {
       at::Tensor u = parameters.all()[layer.recurrence].value;

@@ -3,9 +3,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <map>
 #include <nlohmann/json.hpp>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "lib/spec/built_in_families.h"
+#include "lib/spec/family.h"
 #include "lib/spec/gpt2_family.h"
 #include "tests/support/support.h"
 
@@ -95,7 +100,7 @@ TEST(ModelConfigTest, FieldsThatChangeTheMathsAreRefusedByName) {
   const std::vector<std::pair<const char*, json>> cases = {
       {"model_type", "qwen3"},
       {"hidden_act", "gelu"},
-      {"attention_dropout", 0.1},
+      {"attention_dropout", 1.5},
       {"rope_scaling", {{"type", "mrope"}, {"factor", 2.0}}},
       {"rope_scaling", {{"type", "linear"}}},
       {"rope_scaling", {{"type", "linear"}, {"factor", 2.0}, {"mrope_section", {1, 2}}}},
@@ -110,6 +115,8 @@ TEST(ModelConfigTest, FieldsThatChangeTheMathsAreRefusedByName) {
       {"num_key_value_heads", 3},
       {"head_dim", 7},
       {"rms_norm_eps", -1e-6},
+      {"initializer_range", -0.02},
+      {"is_causal", 0},
       {"hidden_size", "many"},
       {"vocab_size", nullptr},
   };
@@ -135,6 +142,7 @@ TEST(ModelConfigTest, ReadsPublishedGpt2) {
   ModelConfig expected = kFamilies.PresetConfig("gpt2-124m", 50257);
   expected.preset.clear();
   expected.bos_id = expected.eos_id = 50256;
+  expected.dropouts = {{"attn_pdrop", 0.1}, {"embd_pdrop", 0.1}, {"resid_pdrop", 0.1}};
   EXPECT_EQ(config, expected);
 }
 
@@ -214,6 +222,7 @@ TEST(ModelConfigTest, PublishedConfigsAreReadAndHaveThePublishedNumbersOfParamet
   ModelConfig preset = kFamilies.PresetConfig("smollm2-135m", 49152);
   preset.preset.clear();
   preset.bos_id = preset.eos_id = 0;
+  preset.initializer_range = 0.041666666666666664;
   EXPECT_EQ(smollm, preset);
   for (const auto& [name, vocabulary, count] :
        std::vector<std::tuple<const char*, int64_t, int64_t>>{{"smollm2-135m", 49152, 134515008},
@@ -263,6 +272,75 @@ TEST(ModelConfigTest, AnEpsilonBelowZeroIsRefusedInEveryFamily) {
     EXPECT_THAT(test::MessageOf([&] { DecodeConfigJson(kFamilies, object.dump(), "c"); }),
                 testing::HasSubstr(std::string(field) + " must be at least 0"));
   }
+}
+
+TEST(ModelConfigTest, DropoutIsReadInEveryFamilyAndWrittenAgain) {
+  const std::vector<std::pair<const char*, std::vector<const char*>>> families = {
+      {"llama-1m", {"attention_dropout"}},
+      {"mistral-7b", {"attention_dropout"}},
+      {"qwen2-0.5b", {"attention_dropout"}},
+      {"gpt2-124m", {"attn_pdrop", "embd_pdrop", "resid_pdrop"}},
+      {"neox-tiny", {"attention_dropout", "hidden_dropout"}}};
+  for (const auto& [preset, names] : families) {
+    json object = json::parse(EncodeConfigJson(kFamilies.PresetConfig(preset, 1000)));
+    for (const char* name : names) {
+      EXPECT_EQ(object[name], 0.0) << preset;
+      object[name] = 0.25;
+    }
+    const json written =
+        json::parse(EncodeConfigJson(DecodeConfigJson(kFamilies, object.dump(), "config.json")));
+    EXPECT_EQ(written, object) << preset;
+  }
+}
+
+TEST(ModelConfigTest, DropoutOfGpt2IsTransformersWhereItIsAbsent) {
+  json object = json::parse(EncodeConfigJson(kFamilies.PresetConfig("gpt2-124m", 1000)));
+  object.erase("resid_pdrop");
+  const ModelConfig config = DecodeConfigJson(kFamilies, object.dump(), "config.json");
+  EXPECT_EQ(config.dropouts, (std::map<std::string, double>{{"resid_pdrop", 0.1}}));
+}
+
+TEST(ModelConfigTest, TheDeviationOfInitialWeightsComesBack) {
+  const ModelConfig config = DecodeConfigJson(kFamilies, With("initializer_range", 0.006), "config.json");
+  EXPECT_EQ(config.initializer_range, 0.006);
+  EXPECT_EQ(json::parse(EncodeConfigJson(config))["initializer_range"], 0.006);
+  for (const json& usual : {json(), json(0)}) {
+    EXPECT_EQ(DecodeConfigJson(kFamilies, With("initializer_range", usual), "c").initializer_range, 0.02);
+  }
+}
+
+TEST(ModelConfigTest, AttentionInBothDirectionsIsKeptAndRefusedWhereItPredicts) {
+  const std::string text = With("is_causal", false);
+  const ModelConfig config = DecodeConfigJson(kFamilies, text, "config.json");
+  EXPECT_FALSE(config.is_causal);
+  EXPECT_EQ(json::parse(EncodeConfigJson(config)), json::parse(text));
+  EXPECT_EQ(test::CodeOf([] { RequireCausal(false, "c"); }), ErrorCode::kBadInput);
+  EXPECT_THAT(test::MessageOf([] { RequireCausal(false, "some/config.json"); }),
+              testing::AllOf(testing::HasSubstr("some/config.json: is_causal false is not supported"),
+                             testing::HasSubstr("--objective grit")));
+}
+
+TEST(ModelConfigTest, CausalAttentionIsTheUsualOneAndNotWritten) {
+  const ModelConfig config = DecodeConfigJson(kFamilies, With("is_causal", true), "config.json");
+  EXPECT_TRUE(config.is_causal);
+  EXPECT_FALSE(json::parse(EncodeConfigJson(config)).contains("is_causal"));
+}
+
+TEST(ModelConfigTest, TenIsAlwaysCausal) {
+  json object = json::parse(EncodeConfigJson(kFamilies.PresetConfig("ten-nano", 1000)));
+  object["is_causal"] = false;
+  EXPECT_THAT(test::MessageOf([&] { DecodeConfigJson(kFamilies, object.dump(), "c"); }),
+              testing::HasSubstr("is_causal false is not supported"));
+}
+
+TEST(ModelConfigTest, WhatNoForwardPassDependsOnIsLeftOutOfTheComputedPart) {
+  const ModelConfig usual = kFamilies.PresetConfig("llama-1m", 1000);
+  ModelConfig other = usual;
+  other.initializer_range = 0.006;
+  other.dropouts = {{"attention_dropout", 0.1}};
+  EXPECT_EQ(ComputedPart(other), usual);
+  other.hidden_size *= 2;
+  EXPECT_NE(ComputedPart(other), usual);
 }
 
 TEST(ModelConfigTest, UnknownPresetsListTheKnownOnes) {
