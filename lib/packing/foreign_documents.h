@@ -60,7 +60,7 @@ class ForeignDocuments final : public TokenDocuments {
   ~ForeignDocuments() override;
   const TokenStreamHeader& header() const override { return header_; }
   const std::vector<ProvenanceInput>& provenance() const override { return provenance_; }
-  /// \throws OutsideVocabulary, behind which it may be called again, to read on as if there was none;
+  /// \throws OutsideVocabulary, after which it may be called again, to read on as if there was none;
   ///     Error{kBadInput, kIo}
   [[nodiscard]] bool Next(DocumentPiece* piece) override;
 

@@ -584,10 +584,9 @@ void FinishAdapter(ForeignFile* file) {
   if (!IsSaid(adapter)) {
     if (IsTrue(four))
       throw file->Refusal(*four, "is true without an adapter", "write adapter: qlora, or false");
-    for (const char* const name :
-         {"lora_r", "lora_alpha", "lora_dropout", "lora_target_modules", "lora_target_linear",
-          "lora_model_dir", "lora_modules_to_save", "peft_use_dora", "peft_use_rslora",
-          "loraplus_lr_ratio"}) {
+    for (const char* const name : {"lora_r", "lora_alpha", "lora_dropout", "lora_target_modules",
+                                   "lora_target_linear", "lora_model_dir", "lora_modules_to_save",
+                                   "peft_use_dora", "peft_use_rslora", "loraplus_lr_ratio"}) {
       if (const auto key = file->Find(name); IsSaid(key)) file->Ignore(*key);
     }
     return;

@@ -142,11 +142,11 @@ void KeepFinalRatio(const ScheduleOptions& parent, TrainSettings* settings, Plan
   if (stored != UsualFinalRatio(parent.kind)) {
     settings->min_lr_ratio = stored;
   } else if (stored != usual) {
-    planned->reasons.push_back(
-        {"min-lr-ratio",
-         "what " + ScheduleKindName(kind) + " has by default; the parent's " + nlohmann::json(stored).dump() +
-             " is " + ScheduleKindName(parent.kind) + "'s",
-         "last learning rate " + nlohmann::json(usual).dump() + " of the peak"});
+    planned->reasons.push_back({"min-lr-ratio",
+                                "what " + ScheduleKindName(kind) + " has by default; the parent's " +
+                                    nlohmann::json(stored).dump() + " is " + ScheduleKindName(parent.kind) +
+                                    "'s",
+                                "last learning rate " + nlohmann::json(usual).dump() + " of the peak"});
   }
 }
 

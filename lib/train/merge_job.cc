@@ -46,9 +46,9 @@ nlohmann::ordered_json Merge(const ModelFamilies& families, const std::string& a
                 "name a run of --lora, its checkpoint or a folder of peft; a model that was trained whole "
                 "needs no merging");
   }
-  const std::string base_folder =
-      base.empty() ? BaseOfAdapter(adapter_folder, "name the adapter's base with --init")
-                   : ResolveCheckpoint(base);
+  const std::string base_folder = base.empty()
+                                      ? BaseOfAdapter(adapter_folder, "name the adapter's base with --init")
+                                      : ResolveCheckpoint(base);
   const ModelWatch adapter_watch(adapter_folder), base_watch(base_folder);
   FileHashes adapter_hashes, base_hashes;
   VerifyCheckpointFiles(adapter_folder, &adapter_hashes);

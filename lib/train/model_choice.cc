@@ -83,10 +83,9 @@ ModelChoice ChooseModel(const FamilyList& families, const TrainSettings& setting
                         const TokenizerIdentity& tokenizer, bool gpu) {
   ModelChoice chosen;
   if (settings.model.empty() && (!settings.init.empty() || !settings.adapter.empty())) {
-    const std::string start =
-        settings.init.empty()
-            ? BaseOfAdapter(ResolveCheckpoint(settings.adapter), "name the adapter's base with --init")
-            : settings.init;
+    const std::string start = settings.init.empty() ? BaseOfAdapter(ResolveCheckpoint(settings.adapter),
+                                                                    "name the adapter's base with --init")
+                                                    : settings.init;
     chosen = StartedModel(families, start, tokenizer);
     RequireAskedShape(families, settings, chosen.config, start);
   } else if (!settings.model.empty() && IsConfigPath(settings.model)) {
