@@ -41,9 +41,8 @@ std::vector<ExplainedOption> ExplainOptions(const std::vector<OptionValue>& give
     ExplainedOption row{option.key, option.value, option.group, OriginName(option.origin), option.source};
     const bool user_said = option.origin != OptionOrigin::kDefault;
     if (resolved.contains(option.key)) row.value = ValueText(resolved[option.key]);
-    const auto reason = std::find_if(reasons.begin(), reasons.end(), [&](const ChoiceReason& choice) {
-      return choice.option == option.key;
-    });
+    const auto reason = std::find_if(reasons.begin(), reasons.end(),
+                                     [&](const ChoiceReason& choice) { return choice.option == option.key; });
     const bool is_chosen = reason != reasons.end();
     const bool is_stored = stored.contains(option.key) && !user_said;
     // A branch with another schedule has values that are neither asked for nor its parent's.

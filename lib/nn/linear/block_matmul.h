@@ -1,5 +1,5 @@
-/// GEMMs in cache-sized blocks: by tiles of our own (block_tile.h), or in bf16 by oneDNN's micro-kernels where
-/// those are as fast; lib/nn/linear/matmul.h says why and how exactly.
+/// GEMMs in cache-sized blocks: by tiles of our own (block_tile.h), or in bf16 by oneDNN's micro-kernels
+/// where those are as fast; lib/nn/linear/matmul.h says why and how exactly.
 #pragma once
 
 #include <cstdint>
