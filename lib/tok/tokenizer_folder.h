@@ -17,10 +17,10 @@ inline constexpr char kTokenizerKindField[] = "trainwright_tokenizer";
 std::string TokenizerOfFolder(const std::string& folder);
 
 /// Whether a text after any special token begins as one after BOS does, with the mark that SentencePiece puts
-/// at the beginning of a text. By the Llama tokenizers of transformers it does where their configuration
-/// says that they are "legacy". Where it says nothing, or null, transformers 4 takes them for that and
-/// transformers 5 does not: here they are not. Only of a folder with tokenizer.model alone: a tokenizer.json says by its
-/// normalizer what it does.
+/// at the beginning of a text. By the Llama tokenizers of transformers it does where their configuration says
+/// that they are "legacy". Where it says nothing, or null, transformers 4 takes them for that and
+/// transformers 5 does not: here they are not. Only of a folder with tokenizer.model alone: a tokenizer.json
+/// says by its normalizer what it does.
 /// \throws Error{kIo}, Error{kBadInput} above 1 GiB
 bool MarksTextBehindSpecials(const std::string& folder);
 
