@@ -14,6 +14,7 @@
 
 #include "lib/base/error.h"
 #include "lib/cli/option_synonym.h"
+#include "lib/launch/rank_place.h"
 #include "lib/run/foreign_optimizer.h"
 #include "lib/spec/optimizer_options.h"
 
@@ -269,7 +270,8 @@ class JointKeys {
     const ConfigEntry* const average = Find({"average-tokens-across-devices"});
     const std::string given = around_.given("nproc");
     const std::string ranks = given.empty() ? TextOf(Find({"nproc"})) : given;
-    if (TextOf(average) == "false" && (ranks.empty() || ranks == "1"))
+    const bool is_one = (ranks.empty() || ranks == "1") && !RankPlaceFromEnvironment();
+    if (TextOf(average) == "false" && is_one)
       Drop(average, "the loss of a step is the mean over its tokens on all ranks");
   }
 

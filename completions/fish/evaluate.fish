@@ -45,7 +45,7 @@ complete -c evaluate -l loss-on -x -a 'assistant all' -d 'Of conversations in sh
 complete -c evaluate -l eval-split -x -d 'Of shards, only what train --eval-split holds out: a share or a number of the documents'
 complete -c evaluate -l eval-split-seed -x -d 'As trains, with --eval-split'
 complete -c evaluate -l seq -x -d 'Longest span in tokens'
-complete -c evaluate -l batch -x -d 'Sequences computed at once'
+complete -c evaluate -l batch -x -d 'Sequences computed at once (default: 8, or as many as have 32,768 tokens)'
 complete -c evaluate -l mixed-precision -x -a 'no bf16 fp16 auto' -d 'Precision of GEMMs'
 complete -c evaluate -l quant -x -a 'none nf4 int8' -d 'Keep the weights of the layers quantised and read them so: int8, or nf4 in 4 bits'
 complete -c evaluate -l device -x -a 'auto cpu cuda' -d 'Where to compute'

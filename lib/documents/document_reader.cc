@@ -170,6 +170,8 @@ void DocumentReader::ThrowIfWritten() const {
 /// \param read the first that was read of the source
 void DocumentReader::CheckBeginning(std::string_view read) const {
   const DocumentInput& input = inputs_[next_input_ - 1];
+  const bool names_parquet = input.path.ends_with(".parquet");
+  if (!input.guessed && !names_parquet) return;
   const std::string of_file = IsPart(input) ? BeginningOf(input.path) : std::string();
   const std::string_view start = IsPart(input) ? std::string_view(of_file) : read;
   RefuseParquet(source_->name(), input.guessed, start);

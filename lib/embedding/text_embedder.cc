@@ -79,10 +79,10 @@ void CheckFirstToken(const EmbeddingSpec& spec, const FamilyDescription& family,
   }
 }
 
-/// Of a config.json that asks for it: other programs, whose vectors may be compared, do not read the field.
-void WarnOfAttention(const ModelConfig& config, const EmbeddingSpec& spec, const std::string& folder,
-                     const World& world) {
-  if (config.is_causal || spec.mask != AttentionMask::kBidirectional || !world.is_writer()) return;
+/// Of a config.json that alone asks for it: other programs, whose vectors may be compared, do not read the
+/// field.
+void WarnOfAttention(const ModelConfig& config, const std::string& folder, const World& world) {
+  if (config.is_causal || !world.is_writer()) return;
   LogWarning(folder + "/" + kConfigFileName +
              ": is_causal is false: attention is bidirectional, as transformers 5 computes it; version 4 "
              "ignores the field");
@@ -125,7 +125,7 @@ TextEmbedder::TextEmbedder(const ModelFamilies& families, const EmbeddingSetting
   const std::string problem = ProblemOfAttention(FamilyOf(config), spec_.attention);
   if (!problem.empty()) throw Error(ErrorCode::kUsage, "--attn", problem);
   CheckFirstToken(spec_, FamilyOf(config), found ? checkpoint_.named : "", *world);
-  WarnOfAttention(config, spec_, checkpoint_.folder, *world);
+  if (!found && settings.attention.empty()) WarnOfAttention(config, checkpoint_.folder, *world);
   limits_ = {LimitOf(settings.max_length, spec_.query_max_len, config),
              LimitOf(settings.max_length, spec_.passage_max_len, config)};
   template_.emplace(ParseChatTemplate(spec_.template_text, kTemplateName), checkpoint_.tokenizer.get());

@@ -117,7 +117,7 @@ void LeaveOutOtherInputs(const std::vector<OptionValue>& options, EvaluateSettin
     const OptionOrigin origin = origins[flag];
     if (origin != OptionOrigin::kCommandLine && !HasOption(settings->metric, flag.substr(2))) text->clear();
     const auto source = Sources().find(flag);
-    if (source == Sources().end() || text->empty()) continue;
+    if (source == Sources().end() || text->empty() || !HasOption(settings->metric, flag.substr(2))) continue;
     OptionOrigin& of_source = origin_of_source[source->second];
     of_source = std::max(of_source, origin);
     first = std::max(first, origin);

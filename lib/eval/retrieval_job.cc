@@ -248,7 +248,9 @@ class RetrievalMeasurement {
       rows.push_back(
           index.Search(queries_.texts[i], static_cast<size_t>(settings_.top_k), documents.LaterNameFirst()));
     }
-    if (ids.empty()) {
+    const bool is_measured = std::any_of(
+        beside.begin(), beside.end(), [this](const auto& ranked) { return qrels_.contains(ranked.first); });
+    if (ids.empty() && is_measured) {
       throw Error(ErrorCode::kBadInput, settings_.queries, "has no judged query that is ranked", "",
                   "give the texts of the queries, with the same ids");
     }

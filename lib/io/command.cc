@@ -250,8 +250,12 @@ CommandRun RunCommand(const std::string& command, const CommandOptions& options)
   }
   run.wall_s = SecondsSince(start);
   for (const int which : {kErrors, kOutput}) {
-    while (read_from(which)) {
+    while (read_from(which)) {  // a process that it left may write without end
       if (options.ends_with_signals) ThrowIfStopped();
+      if (options.abandoned != nullptr && *options.abandoned) child.Kill();
+      if (run.timed_out || SecondsSince(start) < options.timeout_s) continue;
+      run.timed_out = true;
+      child.Kill();
     }
   }
   child.Reap(&run);

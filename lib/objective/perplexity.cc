@@ -15,8 +15,10 @@ namespace {
 /// Fewer may be marks of a template and of a document's ends alone, which stand for no text.
 constexpr uint64_t kTokensOfSomeText = 32;
 
-/// Whether tokens that are predicted stand for text whose bytes were not recorded.
+/// Whether tokens that are predicted stand for text whose bytes were not recorded. Those of a conversation
+/// stand with the first of its answers, so of a document that was cut the beginning alone can tell.
 bool LacksSourceBytes(const DocumentPart& part) {
+  if (!part.starts_document()) return false;
   uint64_t tokens = 0, bytes = 0;
   for (const Segment& segment : part.segments) {
     if ((segment.flags & kSegmentNoLoss) != 0) continue;

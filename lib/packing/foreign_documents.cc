@@ -153,6 +153,10 @@ class MatrixRows final : public Rows {
   std::vector<uint32_t> scratch_;
 };
 
+void RefuseTruthAsLengths(bool is_truth, const std::string& name) {
+  if (is_truth) throw Error(ErrorCode::kBadInput, name, "holds truth values, which are no lengths of rows");
+}
+
 std::unique_ptr<Rows> RowsOfArray(std::unique_ptr<BufferedReader> ids, const NpyHeader& header,
                                   Padding padding) {
   const std::vector<uint64_t>& shape = header.shape;
@@ -384,6 +388,7 @@ class NpzRows final : public Rows {
     const NpyHeader header = ReadNpyHeader(reader.get(), meaning);
     if (std::find(shapes.begin(), shapes.end(), header.shape) == shapes.end())
       throw Error(ErrorCode::kBadInput, reader->name(), "has another shape than the ids");
+    RefuseTruthAsLengths(header.is_truth && &meaning == &kRowLengths, reader->name());
     *type = header.type;
     return reader;
   }
@@ -498,6 +503,8 @@ class TorchRows final : public Rows {
     Padding padding;
     const std::vector<uint64_t>& shape = ids->tensor->shape;
     if (shape.size() == 2) {
+      const bool is_tensor = lengths != nullptr && lengths->kind == Kind::kTensor;
+      RefuseTruthAsLengths(is_tensor && lengths->tensor->is_truth, archive_.name());
       padding.lengths = OpenTensor(lengths, {shape[0]}, &padding.lengths_type);
     } else {
       padding.length = OnlyLength(lengths);
@@ -511,6 +518,7 @@ class TorchRows final : public Rows {
     if (value == nullptr) return std::nullopt;
     const std::vector<uint64_t> one = {1};
     if (value->kind == Kind::kTensor && (value->tensor->shape.empty() || value->tensor->shape == one)) {
+      RefuseTruthAsLengths(value->tensor->is_truth, archive_.name());
       std::vector<uint32_t> length;
       ReadIds(value->tensor->type, 1, Open(*value->tensor).get(), &length, kRowLengths);
       return length[0];

@@ -10,7 +10,7 @@
 namespace trainwright {
 
 struct CpuGemms {
-  /// kBlocks: our own blocks around oneDNN's micro-kernels, for processors with AVX-512. kLibrary: MKL's.
+  /// kBlocks: our own, in blocks, for processors with AVX-512. kLibrary: MKL's.
   enum class Fp32 { kBlocks, kLibrary };
   /// kInstructions: by the processor's instructions for bf16. kWidened: operands are bf16 in memory, and
   /// become fp32 when they are packed. kEmulated: they are fp32 in memory, holding rounded values.

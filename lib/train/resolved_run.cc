@@ -78,8 +78,8 @@ void WarnOfDropout(const TrainSettings& settings, const TrainJobContext& context
   for (const auto& [name, share] : model.config.dropouts) {
     list += (list.empty() ? "" : ", ") + name + " " + nlohmann::json(share).dump();
   }
-  WarnOnce(context, ConfigPathOf(settings, model) + ": asks for dropout (" + list +
-                        "), which training here does not apply");
+  WarnOnce(context, ConfigPathOf(settings, model) + ": dropout (" + list +
+                        ", as transformers reads it) is not applied");
 }
 
 PlannedRun Plan(const TrainSettings& settings, const TrainJobContext& context,

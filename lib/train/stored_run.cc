@@ -83,13 +83,16 @@ void OpenModelOf(const TrainSettings& settings, const TrainJobContext& context, 
   }
 }
 
-/// The ends of samples that a run of adapters was begun with, which older versions kept one of: a run that is
-/// complete stays so.
-void TakeRecordedEnds(const TrainJobContext& context, const RunRecord& record, ResolvedRun* run) {
+/// What changes no weights of the base's config.json, as a run of adapters was begun with it: older versions
+/// kept one end of samples, and neither dropout nor the deviation of initial weights. A run that is complete
+/// stays so, and its checkpoints tell of one model.
+void TakeRecordedConfig(const TrainJobContext& context, const RunRecord& record, ResolvedRun* run) {
   const ModelConfig begun =
       DecodeConfigJson(context.families.descriptions(), record.model.dump(), "the run's record");
   run->model.config.eos_id = begun.eos_id;
   run->model.config.more_eos_ids = begun.more_eos_ids;
+  run->model.config.initializer_range = begun.initializer_range;
+  run->model.config.dropouts = begun.dropouts;
 }
 
 /// Relative paths in a parent's plan start from where the parent was begun.
@@ -176,7 +179,7 @@ void ResolveResumedRun(const TrainSettings& settings, const TrainJobContext& con
   log->Announce(run->data->WeighSets(run->plan.data_weights));
   resume.warnings = Reconcile(settings, context, resume.state.trainer.step, run);
   OpenModelOf(settings, context, checkpoint, run);
-  if (record != nullptr && run->plan.tuning.lora) TakeRecordedEnds(context, *record, run);
+  if (record != nullptr && run->plan.tuning.lora) TakeRecordedConfig(context, *record, run);
   CheckSameModel(settings, context, *run);
   // The same data in another order is what no leave was given for: the state is false.
   const bool was_changed = record != nullptr && record->data_sha256 != resume.state.data_sha256;

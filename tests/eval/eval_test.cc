@@ -342,12 +342,15 @@ TEST(PerplexityTest, ConversationsPackedTogetherLoseWhatTheyLoseAlone) {
 }
 
 /// \param documents the tokens and the bytes of each
-std::optional<double> BitsPerByteOf(const std::vector<std::pair<uint32_t, uint64_t>>& documents) {
+/// \param flags_of_last of the last one's segment
+std::optional<double> BitsPerByteOf(const std::vector<std::pair<uint32_t, uint64_t>>& documents,
+                                    uint32_t flags_of_last = 0) {
   Chunk chunk;
   for (const auto& [tokens, bytes] : documents) {
     chunk.tokens.insert(chunk.tokens.end(), tokens, uint32_t{'a'});
     chunk.segments.push_back({tokens, 0, kNoId, bytes});
   }
+  chunk.segments.back().flags = flags_of_last;
   const auto model = BytesModel();
   PerplexityMeter meter(model.get(), 64, 4096);
   meter.AddChunk(chunk);
@@ -358,6 +361,8 @@ TEST(PerplexityTest, BitsPerByteAreUnknownWhereTheBytesOfADocumentAre) {
   EXPECT_TRUE(BitsPerByteOf({{40, 40}, {2, 0}})) << "two tokens may be marks alone";
   EXPECT_FALSE(BitsPerByteOf({{40, 40}, {40, 0}}));
   EXPECT_FALSE(BitsPerByteOf({{5, 0}, {5, 0}}));
+  EXPECT_TRUE(BitsPerByteOf({{40, 40}, {40, 0}}, kSegmentStartsMidDocument))
+      << "bytes of a conversation's answers stand where it begins";
 }
 
 }  // namespace

@@ -169,6 +169,15 @@ TEST(EvaluateChecksTest, ASourceOfRankingsGivesWayToOneOfHigherPrecedence) {
               StartsWith("--corpus: is required by --metric retrieval"));
 }
 
+TEST(EvaluateChecksTest, ASourceThatAMetricDoesNotHaveTakesThePlaceOfNoOther) {
+  EvaluateSettings settings = SettingsOf("perplexity");
+  settings.data = "shards";
+  settings.checkpoint = "model";
+  settings.retrieval.run = "ranking.trec";
+  EXPECT_THAT(ProblemOf(settings, {{"data", kTyped}, {"checkpoint", kOfVariable}, {"run", kTyped}}),
+              StartsWith("--run: has no meaning for --metric perplexity"));
+}
+
 TEST(EvaluateChecksTest, VectorsOfOneSourceMayComeFromTwoPlaces) {
   EvaluateSettings settings = VectorsToSearch();
   settings.checkpoint = "model";

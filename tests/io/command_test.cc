@@ -63,6 +63,14 @@ TEST(CommandTest, OutputWithoutEndIsKilledInTime) {
   EXPECT_LT(SecondsSince(start), 10);
 }
 
+TEST(CommandTest, OutputWithoutEndOfAProcessThatIsLeftIsKilledInTime) {
+  const auto start = std::chrono::steady_clock::now();
+  const CommandRun run =
+      RunCommand("cat /dev/zero & sleep 0.1", {.timeout_s = 0.5, .on_output = [](std::string_view) {}});
+  EXPECT_TRUE(run.timed_out);
+  EXPECT_LT(SecondsSince(start), 10);
+}
+
 TEST(CommandTest, ATimeoutKillsTheWholeProcessGroup) {
   test::TemporaryFolder folder;
   const auto start = std::chrono::steady_clock::now();

@@ -2,6 +2,7 @@
 
 #include <ATen/Parallel.h>
 #include <ATen/core/Tensor.h>
+#include <ATen/ops/add.h>
 #include <ATen/ops/eq.h>
 #include <ATen/ops/full.h>
 #include <ATen/ops/isfinite.h>
@@ -17,6 +18,7 @@
 #include <string>
 #include <tuple>
 
+#include "lib/nn/linear/block_operands.h"
 #include "lib/nn/linear/few_rows_product.h"
 #include "lib/nn/linear/micro_kernel.h"
 #include "tests/nn/reference.h"
@@ -57,9 +59,38 @@ struct Operands {
             .accumulate = accumulate,
             .widens = kind == Kind::kWidened};
   }
-  /// Too many rows to be few, and too many columns and terms to be taken where they lie, all zeros: by the
-  /// library's micro-kernels.
+  /// The product by the library's micro-kernels, block of terms by block of terms.
   at::Tensor ByMicroKernels(const at::Tensor& out, bool accumulate = false) const {
+    if (kind == Kind::kBf16) return ByPackedRows(out, accumulate);
+    const int64_t rows = x.size(0), depth = x.size(1), columns = w.size(0);
+    const at::Tensor left = Padded(x), right = Padded(w).t().contiguous();
+    at::Tensor total;
+    if (accumulate && out.scalar_type() == at::kFloat) total = out;
+    for (int64_t part = 0; part < depth; part += cpu::kPartDepth) {
+      const int64_t end = std::min(part + cpu::kPartDepth, left.size(1));
+      const at::Tensor sums = at::zeros({left.size(0), right.size(1)}, at::kFloat);
+      for (int64_t begin = part; begin < end; begin += cpu::kBlockDepth) {
+        cpu::Multiply({.rows = left.size(0),
+                       .columns = right.size(1),
+                       .depth = std::min(cpu::kBlockDepth, end - begin),
+                       .left = left.const_data_ptr<float>() + begin,
+                       .left_stride = left.stride(0),
+                       .right = right.const_data_ptr<float>() + begin * right.stride(0),
+                       .right_stride = right.stride(0),
+                       .out = sums.mutable_data_ptr<float>(),
+                       .out_stride = sums.stride(0),
+                       .accumulate = begin > part});
+      }
+      cpu::ReleaseMicroKernels(/*bf16=*/false);
+      const at::Tensor of_part = sums.narrow(0, 0, rows).narrow(1, 0, columns);
+      total = total.defined() ? at::add(total, of_part) : of_part;
+    }
+    if (out.scalar_type() == at::kFloat) return total;
+    return (accumulate ? at::add(out.to(at::kFloat), total) : total).to(at::kBFloat16);
+  }
+  /// Too many rows to be few, and too many columns and terms to be taken where they lie, all zeros: bf16 is
+  /// packed for the micro-kernels then.
+  at::Tensor ByPackedRows(const at::Tensor& out, bool accumulate) const {
     const int64_t rows = x.size(0), depth = x.size(1), columns = w.size(0);
     const int64_t more_rows = std::max(rows, cpu::kMostFewRows + 1),
                   more_depth = std::max<int64_t>(depth + depth % 2, 66),
@@ -73,6 +104,14 @@ struct Operands {
     all.narrow(0, 0, rows).narrow(1, 0, columns).copy_(out);
     EXPECT_TRUE(cpu::BlockMatmul(padded.Product(padded.x, false, all, accumulate)));
     return all.narrow(0, 0, rows).narrow(1, 0, columns);
+  }
+  /// In fp32, with zeros up to the micro-kernels' units.
+  static at::Tensor Padded(const at::Tensor& matrix) {
+    const at::Tensor padded = at::zeros(
+        {cpu::RoundUp(matrix.size(0), cpu::kRowUnit), cpu::RoundUp(matrix.size(1), cpu::kDepthUnit)},
+        at::kFloat);
+    padded.narrow(0, 0, matrix.size(0)).narrow(1, 0, matrix.size(1)).copy_(matrix);
+    return padded;
   }
   at::Tensor AsTheyLie(at::Tensor out, bool accumulate = false) const {
     EXPECT_TRUE(cpu::BlockMatmul(Product(x, false, out, accumulate)));
@@ -176,7 +215,9 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Combine(testing::Values(Shape{32, 384, 384}, Shape{17, 96, 1000}, Shape{40, 1026, 61},
                                      Shape{64, 4610, 20}, Shape{65, 34, 259}, Shape{129, 640, 49},
                                      Shape{cpu::kMostFewRows, 130, 50}, Shape{600, 384, 8},
-                                     Shape{530, 1030, 61}, Shape{600, 8, 250}, Shape{650, 6, 70}),
+                                     Shape{530, 1030, 61}, Shape{600, 8, 250}, Shape{650, 6, 70},
+                                     Shape{550, 1030, 80}, Shape{600, 4610, 96}, Shape{147, 600, 112},
+                                     Shape{600, 1030, 16}, Shape{530, 1030, 48}),
                      testing::Values(Kind::kFp32, Kind::kBf16, Kind::kWidened)),
     CaseName);
 

@@ -397,6 +397,10 @@ torch_file("tensors.pt", b"\x80\x02}(" + text("input_ids") + torch_tensor("IntSt
            packed("<i4", [5, 6, 0, 7, 0, 0]), packed("|b1", [True, True, False, True, False, False]))
 torch_file("truth.pt", b"\x80\x02" + torch_tensor("BoolStorage", "0", 3) + b".", packed("|b1", [True, True, False]))
 torch_file("truth_list.pt", pickle.dumps({"ids": [5, True]}, 2))
+for name, size in [("length.pt", 1), ("lengths.pt", 2)]:
+    ids = torch_tensor("IntStorage", "0", 2) if size == 1 else torch_tensor("IntStorage", "0", 2, 2)
+    torch_file(name, b"\x80\x02}(" + text("input_ids") + ids + text("lengths") + torch_tensor("BoolStorage", "1", size) + b"u.",
+               packed("<i4", [5, 6] * size), packed("|b1", [True] * size))
 torch_file("none.pt", pickle.dumps({"ids": [5, 6], "attention_mask": [1, None]}, 2))
 )py");
   for (const char* name : {"lists.pt", "tensors.pt"}) {
@@ -406,6 +410,9 @@ torch_file("none.pt", pickle.dumps({"ids": [5, 6], "attention_mask": [1, None]},
   EXPECT_THAT(message("truth.pt"), HasSubstr("holds truth values, which are no ids"));
   EXPECT_THAT(message("truth_list.pt"), HasSubstr("holds a list of ids with something else in it"));
   EXPECT_THAT(message("none.pt"), HasSubstr("has a mask with something else in it"));
+  for (const char* name : {"length.pt", "lengths.pt"}) {
+    EXPECT_THAT(message(name), HasSubstr("holds truth values, which are no lengths of rows")) << name;
+  }
 }
 
 /// Options that pack these inputs and leave out those that are corrupt.
