@@ -124,7 +124,8 @@ void LeaveOutOtherInputs(const std::vector<OptionValue>& options, EvaluateSettin
   }
   for (const auto& [flag, text] : inputs) {
     const auto source = Sources().find(flag);
-    if (source != Sources().end() && origin_of_source[source->second] < first) text->clear();
+    if (source == Sources().end() || !HasOption(settings->metric, flag.substr(2))) continue;
+    if (origin_of_source[source->second] < first) text->clear();
   }
 }
 

@@ -57,7 +57,7 @@ same 'average_tokens_across_devices: false\n'
 grep -q "'average_tokens_across_devices' in line 1 has no effect: the loss of a step" notices
 refused "'false' has no counterpart" 'average_tokens_across_devices: false\nnproc: 2\n'
 refused "'false' has no counterpart" 'average_tokens_across_devices: false\n' --nproc 2
-RANK=0 WORLD_SIZE=2 refused "'false' has no counterpart" 'average_tokens_across_devices: false\n'
+RANK=0 WORLD_SIZE=2 LOCAL_RANK=0 LOCAL_WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT=29500 refused "'false' has no counterpart" 'average_tokens_across_devices: false\n'
 same 'optim: sgd\nadam_beta1: 0.9\nadam_beta2: 0.999\nadam_epsilon: 1e-8\n' --optimizer sgd --beta1 0
 same 'optim: sgd\ncycle_momentum: true\n' --optimizer sgd --cycle-momentum
 same 'lr_scheduler_type: cosine\nlr_scheduler_kwargs: {min_lr_rate: 0.1}\n' --schedule cosine --min-lr-ratio 0.1
