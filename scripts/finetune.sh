@@ -46,8 +46,13 @@ command -v train > /dev/null || export PATH=$root/build/release/bin:$PATH
 command -v train > /dev/null || die "there is no train" "scripts/quickstart.sh builds the tools"
 [[ $seq ]] || seq=$(python3 -c '
 import json, sys
-config = json.load(open(sys.argv[1]))
-print(min(2048, config.get("max_position_embeddings", config.get("n_positions", 2048))))' "$model/config.json")
+length = None
+try:
+    config = json.load(open(sys.argv[1]))
+    length = config.get("max_position_embeddings", config.get("n_positions"))
+except (ValueError, AttributeError):
+    pass  # train says what is wrong with it, below
+print(min(2048, length) if isinstance(length, int) and length > 0 else 2048)' "$model/config.json")
 mkdir -p "$out"
 
 # hash_of FILE...: of the files' names and contents; files that are missing count, too.

@@ -22,3 +22,6 @@ refused() {  # MODEL TEXT
 }
 refused other 'mamba'
 refused bare 'holds neither model.safetensors'
+cp -r model broken
+echo '{' > broken/config.json
+refused broken 'broken/config.json: is no JSON object'
