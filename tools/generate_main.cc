@@ -18,7 +18,8 @@ int main(int argc, char** argv) {
   return RunTool(
       argc, argv, GenerateInfo(), [&](CLI::App& app) { DefineGenerateOptions(app, &settings); },
       [&](ToolRun& run) {
-        if (settings.keep_if.empty()) RefuseWithout("--keep-if", {"keep", "answer-format"}, run.options);
+        if (settings.keep_if.empty())
+          RefuseWithout("--keep-if", {"keep", "answer-format", "gold"}, run.options);
         EngineRequest request;
         request.argv = std::vector<std::string>(argv, argv + argc);
         request.nproc = settings.nproc;

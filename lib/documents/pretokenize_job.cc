@@ -324,7 +324,7 @@ void TellOfMissingBos(const PretokenizeJobOptions& options, const Tokenizer& tok
     if (special.id != tokenizer.identity().bos_id) continue;
     if (std::find(begin.begin(), begin.end(), special.text) == begin.end()) continue;
     return LogInfo("no --bos is given: documents do not begin with " + special.text +
-                   ", as texts do where transformers reads the tokenizer of " + options.tokenizer);
+                   ", as texts do where transformers 4 reads the tokenizer of " + options.tokenizer);
   }
 }
 

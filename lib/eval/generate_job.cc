@@ -45,10 +45,7 @@ namespace {
 
 /// nullopt: every sample is kept.
 std::optional<SampleFilter> FilterOf(const GenerateSettings& settings) {
-  if (settings.keep_if.empty()) {
-    if (!settings.gold.empty()) throw Error(ErrorCode::kUsage, "--gold", "is for --keep-if");
-    return std::nullopt;
-  }
+  if (settings.keep_if.empty()) return std::nullopt;
   return SampleFilter({.rule = settings.keep_if == "valid"    ? KeepRule::kValid
                                : settings.keep_if == "strict" ? KeepRule::kStrict
                                                               : KeepRule::kAnswered,

@@ -32,7 +32,8 @@ TextMarks MarksOf(const json& post_processor) {
 TextMarks MarksOfConfig(const json& config) {
   TextMarks marks;
   const auto token = [&](const char* name) { return TextOfToken(config.value(name, json())); };
-  const bool is_llama = token("tokenizer_class").starts_with("LlamaTokenizer");
+  const std::string kind = token("tokenizer_class");
+  const bool is_llama = kind.starts_with("LlamaTokenizer") || kind.starts_with("CodeLlamaTokenizer");
   const std::string bos = token("bos_token"), eos = token("eos_token");
   if (config.value("add_bos_token", is_llama) && !bos.empty()) marks.begin = {bos};
   if (config.value("add_eos_token", false) && !eos.empty()) marks.end = {eos};

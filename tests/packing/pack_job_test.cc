@@ -884,6 +884,18 @@ TEST(PackJobTest, TokenStreamsBeforeAStrayFileOfAnotherProgramAreNotSkippedForIt
   }
 }
 
+TEST(PackJobTest, ATokenStreamBehindAFileOfAnotherProgramIsNoCorruptOneToSkip) {
+  const TemporaryFolder folder;
+  WriteFile(folder.path("a.tok"), Stream(SomeDocuments(67)));
+  PackJobOptions options =
+      SmallOptions(test::Fixture("packing/fixtures/foreign/stored.npz"), folder.path("out.tws"));
+  options.inputs.push_back(folder.path("a.tok"));
+  options.import.vocab_size = 100000;
+  options.skip_corrupt = true;
+  EXPECT_EQ(CodeOf([&] { Pack(options); }), ErrorCode::kUsage);
+  EXPECT_FALSE(std::filesystem::exists(options.output));
+}
+
 TEST(PackJobTest, AStrideNeedsDocumentsThatAreCutIntoWindows) {
   TemporaryFolder folder;
   WriteFile(folder.path() + "/a.tok", Stream(SomeDocuments(64)));
