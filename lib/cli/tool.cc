@@ -335,14 +335,14 @@ class CommandLine {
     const Origins before = origins_;  // its own values do not exclude each other
     const std::string text = ReadConfigText(path);
     std::optional<std::set<std::string>> only;
-    if (info_.foreign_config) foreign_ = info_.foreign_config(text, path);
+    const auto given = [&](const std::string& key) { return ValueGiven(key); };
+    if (info_.foreign_config) foreign_ = info_.foreign_config(text, path, given);
     if (foreign_) {
       only = foreign_->ours;
       ApplyOptionsOf(*foreign_, OptionOrigin::kConfigFile);
     }
     auto entries = ParseConfig(text, path, only, info_.synonyms);
     if (info_.settle_keys) {
-      const auto given = [&](const std::string& key) { return ValueGiven(key); };
       entries = info_.settle_keys(std::move(entries), {.path = path, .given = given, .notices = &notices_});
     }
     for (const ConfigEntry& entry : WithOurNames(entries, is_ours, info_.synonyms, path, &notices_))
@@ -398,7 +398,8 @@ class CommandLine {
     const CLI::Option* const chooser = app_.get_option("--" + info_.settings_file.option);
     // An empty path is refused when all values are checked.
     if (chooser->count() == 0 || chooser->results().back().empty()) return;
-    OptionsOfFile file = info_.settings_file.read(chooser->results().back());
+    const auto given = [&](const std::string& key) { return ValueGiven(key); };
+    OptionsOfFile file = info_.settings_file.read(chooser->results().back(), given);
     ApplyOptionsOf(file, OptionOrigin::kSettingsFile);
     file_values_ = std::move(file.others);
   }

@@ -34,8 +34,9 @@ struct RememberedOptions {
 /// An option that names a file of settings of another program, in a form of its own.
 struct SettingsFile {
   std::string option;  ///< its key; empty: the tool has none
+  /// \param given of what takes precedence over the file
   /// \throws Error{kUsage} on what the file says and this tool does not understand
-  std::function<OptionsOfFile(const std::string& path)> read = {};
+  std::function<OptionsOfFile(const std::string& path, const GivenValue& given)> read = {};
 };
 
 struct ToolInfo {
@@ -76,9 +77,11 @@ struct ToolInfo {
       settle_keys = {};
   /// Files of --config of other programs, by their text; nullopt: it is one of ours. Values give way to
   /// options that exclude them; OptionsOfFile::defaults come after --preset. Not set: all files are ours.
+  /// \param given of what takes precedence over the file
   /// \throws Error{kUsage} on what the file says and this tool does not understand
-  std::function<std::optional<OptionsOfFile>(std::string_view text, const std::string& path)> foreign_config =
-      {};
+  std::function<std::optional<OptionsOfFile>(std::string_view text, const std::string& path,
+                                             const GivenValue& given)>
+      foreign_config = {};
   /// Its values come after those of --config, and give way to options that exclude them.
   SettingsFile settings_file = {};
   /// Where the output that is continued remembers its options.

@@ -1,6 +1,7 @@
 /// The value an option has in one run of a tool, and who gave it.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <set>
 #include <string>
@@ -38,6 +39,9 @@ struct OptionValue {
 /// By an option's key: the key of another, and the values of that one with which it has a meaning ("": that
 /// one is not given).
 using OnlyWith = std::map<std::string, std::pair<std::string, std::set<std::string>>>;
+
+/// The value that what takes precedence over a source gives an option, by its key, as text; empty: none.
+using GivenValue = std::function<std::string(const std::string& key)>;
 
 /// What a file of another program says about a tool's options. Of each value there are key, value and source.
 struct OptionsOfFile {

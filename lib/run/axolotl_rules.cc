@@ -50,7 +50,8 @@ TakeKey PerEpochFor(const std::string& option, bool has_epoch) {
 TakeKey MomentFor(const std::string& option) {
   return [=](const ForeignKey& key, ForeignFile* file) {
     const auto optimizer = file->Find("optimizer");
-    if (optimizer && OptimizerNamed(SingleTextOf(*optimizer, *file)) == "sgd") return file->Ignore(key);
+    const bool is_sgd = optimizer && OptimizerNamed(SingleTextOf(*optimizer, *file)) == "sgd";
+    if (is_sgd && !file->IsOverridden("optimizer", "sgd")) return file->Ignore(key);
     NumberForTaker(option, "optimizer", OptimizerNamed)(key, file);
   };
 }
@@ -471,7 +472,7 @@ void TellOfWarmup(ForeignFile* file) {
 void FinishSchedule(ForeignFile* file) {
   const auto schedule = file->Find("lr_scheduler");
   const auto steps = file->Find("warmup_steps"), ratio = file->Find("warmup_ratio");
-  if (schedule && *schedule->value == "constant") {
+  if (schedule && *schedule->value == "constant" && !file->IsOverridden("schedule", "constant")) {
     file->Give(*schedule, "warmup", "0");  // as Hugging Face's has none
     if (IsSaid(steps)) file->Tell(*steps, "has no effect: lr_scheduler constant has no warm-up");
     if (IsSaid(ratio)) file->Tell(*ratio, "has no effect: lr_scheduler constant has no warm-up");
@@ -489,7 +490,7 @@ void FinishSchedule(ForeignFile* file) {
     TellOfWarmup(file);
   }
   if (const auto least = file->Find("cosine_min_lr_ratio"); IsSaid(least)) {
-    if (schedule && *schedule->value != "cosine") {
+    if (schedule && *schedule->value != "cosine" && file->Given("schedule") != "cosine") {
       file->Tell(*least, "has no effect: lr_scheduler is not cosine");
     } else {
       NumberFor("min-lr-ratio")(*least, file);

@@ -137,12 +137,13 @@ void CheckWarmup(const ForeignFile& file) {
 
 }  // namespace
 
-OptionsOfFile ParseDeepSpeedConfig(std::string_view text, const std::string& path) {
+OptionsOfFile ParseDeepSpeedConfig(std::string_view text, const std::string& path, const GivenValue& given) {
   ForeignFile file({.path = path,
                     .root = ParseObject(text, path),
                     .hint = "DEEPSPEED FILES in train(1) lists the keys that are read",
                     .open_word = "auto",
-                    .line_of = [text](const std::string& name) { return LineOfKey(text, name); }});
+                    .line_of = [text](const std::string& name) { return LineOfKey(text, name); },
+                    .given = given});
   file.Take(DeepSpeedRules());
   TakePrecision(&file);
   TakeBuckets(&file);
@@ -150,9 +151,9 @@ OptionsOfFile ParseDeepSpeedConfig(std::string_view text, const std::string& pat
   return file.Result();
 }
 
-OptionsOfFile ReadDeepSpeedConfig(const std::string& path) {
+OptionsOfFile ReadDeepSpeedConfig(const std::string& path, const GivenValue& given) {
   const std::vector<uint8_t> text = ReadWholeFile(path, kMostBytes);
-  return ParseDeepSpeedConfig(AsText(text), path);
+  return ParseDeepSpeedConfig(AsText(text), path, given);
 }
 
 }  // namespace trainwright

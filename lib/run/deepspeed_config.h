@@ -16,12 +16,15 @@ namespace trainwright {
 /// DeepSpeed's name of the samples that a step has on all ranks; among OptionsOfFile::others.
 inline constexpr char kTrainBatchSize[] = "train_batch_size";
 
+/// \param given of what takes precedence over the file: what it says for the sake of an optimizer or schedule
+///     that this overrides does not count
 /// \throws Error{kIo} when the file cannot be read; Error{kBadInput} when it is larger than 1 MiB; as
 ///     ParseDeepSpeedConfig
-OptionsOfFile ReadDeepSpeedConfig(const std::string& path);
+OptionsOfFile ReadDeepSpeedConfig(const std::string& path, const GivenValue& given = {});
 
 /// The same of a text that was read from the file.
 /// \throws Error{kUsage} when it is not a JSON object, or holds what this library does not do
-OptionsOfFile ParseDeepSpeedConfig(std::string_view text, const std::string& path);
+OptionsOfFile ParseDeepSpeedConfig(std::string_view text, const std::string& path,
+                                   const GivenValue& given = {});
 
 }  // namespace trainwright

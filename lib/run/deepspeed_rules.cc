@@ -146,6 +146,10 @@ void TakeSchedule(const ForeignKey& key, ForeignFile* file) {
   const bool decays = *key.value == "WarmupDecayLR";
   const std::string schedule = decays ? "linear" : *key.value == "WarmupLR" ? "constant" : "cosine";
   file->Give(key, "schedule", schedule);
+  if (file->IsOverridden("schedule", schedule)) {
+    if (decays) file->GiveWay(key, "schedule");  // with the 0 that it ends at
+    return;
+  }
   if (decays) file->Give(key, "min-lr-ratio", "0");
   file->Tell(key, "--schedule " + schedule + " is a step or two ahead of DeepSpeed's");
 }

@@ -88,6 +88,11 @@ bool ForeignFile::IsLeftOpen(const std::string& name) const {
   return value != nullptr && SaysNothing(*value);
 }
 
+bool ForeignFile::IsOverridden(const std::string& option, const std::string& value) const {
+  const std::string given = Given(option);
+  return !given.empty() && given != value;
+}
+
 void ForeignFile::Give(const ForeignKey& key, const std::string& option, const std::string& value) {
   std::vector<OptionValue>& options = result_.options;
   const auto given = std::find_if(options.begin(), options.end(),
@@ -111,6 +116,10 @@ void ForeignFile::Tell(const ForeignKey& key, const std::string& what) {
 
 void ForeignFile::TellWith(const std::string& option, const ForeignKey& key, const std::string& what) {
   result_.notices_of_options.emplace_back(option, path() + ": key '" + key.name + "': " + what);
+}
+
+void ForeignFile::GiveWay(const ForeignKey& key, const std::string& option) {
+  result_.notices.push_back(SourceOf(key.name) + ": --" + option + " overrides it");
 }
 
 Error ForeignFile::Refusal(const ForeignKey& key, const std::string& problem, const std::string& hint) const {

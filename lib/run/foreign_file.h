@@ -41,6 +41,7 @@ struct ForeignSource {
   std::function<int(const std::string& name)> line_of;
   /// A value as written in the file, where that is not the value itself (1e-4); empty: it is.
   std::function<std::string(const std::string& name)> text_of = {};
+  GivenValue given = {};  ///< of what takes precedence over the file; not set: nothing does
 };
 
 /// One file while it is translated. The rules see its keys in the order of their names.
@@ -56,6 +57,14 @@ class ForeignFile {
   /// Whether it is there, saying nothing.
   bool IsLeftOpen(const std::string& name) const;
 
+  /// The value that what takes precedence over the file gives an option; empty: none.
+  std::string Given(const std::string& option) const {
+    return source_.given ? source_.given(option) : std::string();
+  }
+  /// Whether that is another one than this, the file's: what the file means by its own, or says of it alone,
+  /// does not count then.
+  bool IsOverridden(const std::string& option, const std::string& value) const;
+
   /// Sets an option; a second time to the same value only.
   /// \throws Error{kUsage}
   void Give(const ForeignKey& key, const std::string& option, const std::string& value);
@@ -67,6 +76,8 @@ class ForeignFile {
   void Tell(const ForeignKey& key, const std::string& what);
   /// The same, where the file's value of the option is not overridden.
   void TellWith(const std::string& option, const ForeignKey& key, const std::string& what);
+  /// Adds the notice of a key that does not count because the option is overridden.
+  void GiveWay(const ForeignKey& key, const std::string& option);
   /// One more of the keys that a single notice lists as those without effect.
   void Ignore(const ForeignKey& key) { ignored_.push_back(key.name); }
   /// \returns the error that names the key, for its caller to throw

@@ -24,8 +24,13 @@ const std::map<std::string, std::string>& StoredNumbers() {
   return stored;
 }
 
-void RequireSgd(bool holds, const ForeignKey& key, const ForeignFile& file) {
-  if (!holds) throw file.Refusal(key, "is a number of SGD, which the optimizer is not");
+/// Whether a number of SGD counts: it gives way where another optimizer overrides the file's.
+/// \throws Error{kUsage} where the file's own is another one
+bool CountsForSgd(bool is_sgd, const ForeignKey& key, ForeignFile* file) {
+  if (!is_sgd) throw file->Refusal(key, "is a number of SGD, which the optimizer is not");
+  if (!file->IsOverridden("optimizer", "sgd")) return true;
+  file->GiveWay(key, "optimizer");
+  return false;
 }
 
 }  // namespace
@@ -78,12 +83,14 @@ void TakeNamedOptimizer(const ForeignKey& key, ForeignFile* file) {
                         "muon, sgd");
   }
   GiveOptimizer(key, ours, file);
+  if (file->IsOverridden("optimizer", ours)) return;
   if (ours == "sgd") file->Give(key, "beta1", "0");  // transformers' has no momentum
   if (ours == "adamw8bit") file->Tell(key, kEmbeddingsInEightBits);
 }
 
 void GiveOptimizer(const ForeignKey& key, const std::string& ours, ForeignFile* file) {
   file->Give(key, "optimizer", ours);
+  if (file->IsOverridden("optimizer", ours)) return;
   std::string name = SingleTextOf(key, *file);
   name = name.substr(name.rfind('.') + 1);
   const std::string kind = ours == "lion"        ? "Lion"
@@ -98,7 +105,9 @@ TakeKey NumberForTaker(std::string option, std::string optimizer, std::string (*
     const auto chosen = file->Find(optimizer);
     std::string name = chosen ? SingleTextOf(*chosen, *file) : "";
     name = name.empty() ? kDefaultOptimizer : ours(name.substr(name.rfind('.') + 1));
-    if (name.empty() || OptimizerTakes(name, option)) return NumberFor(option)(key, file);
+    const bool may_be_taken =
+        name.empty() || file->IsOverridden("optimizer", name) || OptimizerTakes(name, option);
+    if (may_be_taken) return NumberFor(option)(key, file);
     CheckNumber()(key, file);
     file->Ignore(key);
   };
@@ -106,16 +115,15 @@ TakeKey NumberForTaker(std::string option, std::string optimizer, std::string (*
 
 TakeKey MomentumOfSgd(bool (*is_sgd)(const ForeignFile&)) {
   return [=](const ForeignKey& key, ForeignFile* file) {
-    RequireSgd(is_sgd(*file), key, *file);
-    NumberFor("beta1")(key, file);
+    CheckNumber()(key, file);
+    if (CountsForSgd(is_sgd(*file), key, file)) NumberFor("beta1")(key, file);
   };
 }
 
 TakeKey NesterovOfSgd(bool (*is_sgd)(const ForeignFile&)) {
   return [=](const ForeignKey& key, ForeignFile* file) {
     if (!BooleanOf(key, *file)) return;
-    RequireSgd(is_sgd(*file), key, *file);
-    file->Give(key, "optimizer-option", "nesterov=1");
+    if (CountsForSgd(is_sgd(*file), key, file)) file->Give(key, "optimizer-option", "nesterov=1");
   };
 }
 

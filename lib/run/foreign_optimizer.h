@@ -29,13 +29,14 @@ void TakeNamedOptimizer(const ForeignKey& key, ForeignFile* file);
 /// Gives --optimizer, and says what of a paged one is otherwise here.
 void GiveOptimizer(const ForeignKey& key, const std::string& ours, ForeignFile* file);
 
-/// What the file gives an option, if the optimizer that it gives takes that; else it has no effect, as in the
-/// other program.
+/// What the file gives an option, if the optimizer that it gives takes that or is overridden by another; else
+/// it has no effect, as in the other program.
 /// \param optimizer the key that gives it; not there: AdamW
 /// \param ours the name of our optimizer by that key's value
 TakeKey NumberForTaker(std::string option, std::string optimizer, std::string (*ours)(const std::string&));
 
-/// The momentum of SGD, and whether it is Nesterov's: refused in files of another optimizer.
+/// The momentum of SGD, and whether it is Nesterov's: refused in files of another optimizer; left out, with a
+/// notice, where another overrides the file's.
 TakeKey MomentumOfSgd(bool (*is_sgd)(const ForeignFile&));
 TakeKey NesterovOfSgd(bool (*is_sgd)(const ForeignFile&));
 

@@ -18,7 +18,7 @@ constexpr char kSchedule[] = "lora.lr_scheduler_type";
 /// Hugging Face's constant has no warm-up; constant_with_warmup has.
 bool HasNoWarmup(const ForeignFile& file) {
   const std::optional<ForeignKey> schedule = file.Find(kSchedule);
-  return schedule && *schedule->value == "constant";
+  return schedule && *schedule->value == "constant" && !file.IsOverridden("schedule", "constant");
 }
 
 void TakeSchedule(const ForeignKey& key, ForeignFile* file) {

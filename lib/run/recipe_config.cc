@@ -10,7 +10,8 @@
 namespace trainwright {
 namespace {
 
-OptionsOfFile Translate(const RecipeProgram& program, YamlText yaml, const std::string& path) {
+OptionsOfFile Translate(const RecipeProgram& program, YamlText yaml, const std::string& path,
+                        const GivenValue& given) {
   if (!yaml.problem.empty()) {
     throw Error(ErrorCode::kUsage, path, yaml.problem, "line " + std::to_string(yaml.problem_line),
                 yaml.problem_hint);
@@ -26,7 +27,8 @@ OptionsOfFile Translate(const RecipeProgram& program, YamlText yaml, const std::
                     .open_word = "",
                     .has_ours = program.has_ours,
                     .line_of = [&](const std::string& name) { return place_of(name).line; },
-                    .text_of = [&](const std::string& name) { return place_of(name).text; }});
+                    .text_of = [&](const std::string& name) { return place_of(name).text; },
+                    .given = given});
   file.Take(program.rules());
   if (program.finish != nullptr) program.finish(&file);
   return file.Result(program.name, program.defaults);
@@ -52,7 +54,8 @@ void TellOfData(const ForeignKey& key, RecordKind records, const std::string& ch
                       (chunk.empty() ? "N" : chunk) + " -o shards, and name them with --data");
 }
 
-std::optional<OptionsOfFile> ReadRecipe(std::string_view text, const std::string& path) {
+std::optional<OptionsOfFile> ReadRecipe(std::string_view text, const std::string& path,
+                                        const GivenValue& given) {
   YamlText yaml;
   try {
     yaml = ParseYaml(text, path);
@@ -61,7 +64,7 @@ std::optional<OptionsOfFile> ReadRecipe(std::string_view text, const std::string
   }
   if (!yaml.root.is_object()) return std::nullopt;
   for (const RecipeProgram* program : {&LoraTrainerProgram(), &TorchtuneProgram(), &AxolotlProgram()}) {
-    if (program->owns(yaml.root)) return Translate(*program, std::move(yaml), path);
+    if (program->owns(yaml.root)) return Translate(*program, std::move(yaml), path, given);
   }
   return std::nullopt;
 }

@@ -19,9 +19,12 @@
 namespace trainwright {
 
 /// \param text of the file
+/// \param given of what takes precedence over the file: what it says for the sake of an optimizer or schedule
+///     that this overrides does not count
 /// \returns nullopt when it is not a file of these programs, also when it is not YAML
 /// \throws Error{kUsage} when it is, and holds what train does not do, or YAML that is not read of such
 ///     files: anchors, aliases, tags, a key that is given twice
-std::optional<OptionsOfFile> ReadRecipe(std::string_view text, const std::string& path);
+std::optional<OptionsOfFile> ReadRecipe(std::string_view text, const std::string& path,
+                                        const GivenValue& given = {});
 
 }  // namespace trainwright

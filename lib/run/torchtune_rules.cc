@@ -281,7 +281,7 @@ void FinishLength(ForeignFile* file) {
 /// What PyTorch's SGD has otherwise than AdamW where the file says nothing.
 void FinishOptimizer(ForeignFile* file) {
   const auto component = file->Find("optimizer._component_");
-  if (!component || !IsSgd(*file)) return;
+  if (!component || !IsSgd(*file) || file->IsOverridden("optimizer", "sgd")) return;
   if (!file->Find("optimizer.momentum")) file->Give(*component, "beta1", "0");
   if (!file->Find("optimizer.weight_decay")) file->Give(*component, "weight-decay", "0");
 }

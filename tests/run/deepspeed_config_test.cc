@@ -19,6 +19,7 @@ using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::UnorderedElementsAre;
 
 using Options = std::map<std::string, std::string>;
 
@@ -157,6 +158,25 @@ TEST(DeepSpeedConfigTest, OptimizersOfTheSameMeaningAreOurs) {
             (Options{{"optimizer", "lion"}, {"lr", "0.0001"}}));
   EXPECT_EQ(OptionsOf(R"({"optimizer": {"type": "SGD", "params": {"momentum": 0.9, "nesterov": true}}})"),
             (Options{{"optimizer", "sgd"}, {"beta1", "0.9"}, {"optimizer-option", "nesterov=1"}}));
+}
+
+TEST(DeepSpeedConfigTest, WhatAnOptimizerOrAScheduleMeansGoesWithItWhereAnotherOverridesIt) {
+  const std::string text = R"({
+"optimizer": {"type": "SGD", "params": {
+"momentum": 0.5,
+"nesterov": true,
+"weight_decay": 0.01}},
+"scheduler": {"type": "WarmupDecayLR"}})";
+  const auto given = [](const std::string& key) -> std::string {
+    return key == "optimizer" ? "adamw" : key == "schedule" ? "cosine" : "";
+  };
+  const OptionsOfFile file = ParseDeepSpeedConfig(text, "ds.json", given);
+  EXPECT_EQ(OptionsOf(file),
+            (Options{{"optimizer", "sgd"}, {"weight-decay", "0.01"}, {"schedule", "linear"}}));
+  EXPECT_THAT(file.notices,
+              UnorderedElementsAre("ds.json line 3, optimizer.params.momentum: --optimizer overrides it",
+                                   "ds.json line 4, optimizer.params.nesterov: --optimizer overrides it",
+                                   "ds.json line 6, scheduler.type: --schedule overrides it"));
 }
 
 struct Refused {

@@ -38,6 +38,12 @@ Options OptionsOf(const OptionsOfFile& file) {
   return options;
 }
 
+/// A file beside one option that takes precedence over it.
+OptionsOfFile ReadBeside(const std::string& option, const std::string& value, const std::string& text) {
+  const auto given = [&](const std::string& key) { return key == option ? value : std::string(); };
+  return ReadRecipe(text, "f.yaml", given).value();
+}
+
 const std::string kAxolotl = "base_model: .\nmicro_batch_size: 2\n";
 const std::string kTorchtune = "optimizer: {_component_: torch.optim.AdamW}\n";
 
@@ -475,6 +481,51 @@ TEST(RecipeConfigTest, AnOptimizerOfATorchtuneRecipeIsOursWithItsDefaults) {
               HasSubstr("'optimizer.momentum'"));
   EXPECT_THAT(OptionsOf(Read("optimizer: {_component_: bitsandbytes.optim.PagedAdamW8bit}")),
               Contains(Pair("optimizer", "adamw8bit")));
+}
+
+TEST(RecipeConfigTest, WhatAnOptimizerMeansGoesWithItWhereAnotherOverridesIt) {
+  const std::string torchtune = "optimizer: {_component_: torch.optim.SGD}";
+  for (const std::string& text :
+       {kAxolotl + "optimizer: sgd", std::string("lora: {optim: sgd}"), torchtune}) {
+    EXPECT_THAT(OptionsOf(ReadBeside("optimizer", "sgd", text)), Contains(Pair("beta1", "0"))) << text;
+    EXPECT_EQ(OptionsOf(ReadBeside("optimizer", "adamw", text)).count("beta1"), 0u) << text;
+  }
+  EXPECT_EQ(OptionsOf(ReadBeside("optimizer", "adamw", torchtune)).count("weight-decay"), 0u);
+  EXPECT_THAT(ReadBeside("optimizer", "lion", "lora: {optim: adamw_bnb_8bit}").notices, IsEmpty());
+}
+
+TEST(RecipeConfigTest, NumbersOfSgdGiveWayToAnotherOptimizerWithTheirLine) {
+  const OptionsOfFile file = ReadBeside(
+      "optimizer", "adamw",
+      "optimizer:\n  _component_: torch.optim.SGD\n  momentum: 0.5\n  nesterov: true\n  lr: 0.1\n");
+  EXPECT_EQ(OptionsOf(file).count("beta1"), 0u);
+  EXPECT_EQ(OptionsOf(file).count("optimizer-option"), 0u);
+  EXPECT_THAT(OptionsOf(file), Contains(Pair("lr", "0.1")));
+  EXPECT_THAT(file.notices, ElementsAre("f.yaml line 3, optimizer.momentum: --optimizer overrides it",
+                                        "f.yaml line 4, optimizer.nesterov: --optimizer overrides it"));
+}
+
+TEST(RecipeConfigTest, NumbersThatTheFilesOptimizerDoesNotTakeCountForOneThatOverridesIt) {
+  const std::string moments = "adam_beta1: 0.8\nadam_epsilon: 1e-6\n";
+  for (const char* const name : {"sgd", "lion_pytorch"}) {
+    const std::string text = kAxolotl + moments + "optimizer: " + name;
+    EXPECT_THAT(OptionsOf(ReadBeside("optimizer", "adamw", text)),
+                AllOf(Contains(Pair("beta1", "0.8")), Contains(Pair("adam-eps", "1e-6"))))
+        << name;
+  }
+}
+
+TEST(RecipeConfigTest, AScheduleThatOverridesAConstantHasTheWarmupThatTheFileSays) {
+  for (const std::string& text : {std::string("lora: {lr_scheduler_type: constant, warmup_ratio: 0.1}"),
+                                  kAxolotl + "lr_scheduler: constant\nwarmup_ratio: 0.1"}) {
+    const OptionsOfFile file = ReadBeside("schedule", "cosine", text);
+    EXPECT_THAT(OptionsOf(file), Contains(Pair("warmup-ratio", "0.1"))) << text;
+    EXPECT_EQ(OptionsOf(file).count("warmup"), 0u) << text;
+    EXPECT_THAT(file.notices, Not(Contains(HasSubstr("has no warm-up")))) << text;
+  }
+  EXPECT_THAT(OptionsOf(ReadBeside("schedule", "cosine",
+                                   kAxolotl + "lr_scheduler: linear\ncosine_min_lr_ratio: 0.2")),
+              Contains(Pair("min-lr-ratio", "0.2")));
 }
 
 TEST(RecipeConfigTest, AKeyThatIsGivenTwiceIsPlacedTwice) {

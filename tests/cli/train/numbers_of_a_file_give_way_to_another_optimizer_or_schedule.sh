@@ -23,6 +23,31 @@ config --config axolotl.yaml --optimizer lion
 lacks adam-eps
 grep -q 'axolotl.yaml line 4, adam_epsilon: --optimizer overrides it' told
 
+# What a file's optimizer or schedule means goes with it; what the file says counts on.
+printf 'base_model: .\nmicro_batch_size: 2\nlearning_rate: 1e-3\noptimizer: sgd\nlr_scheduler: constant\nwarmup_ratio: 0.2\n' \
+  > axolotl.yaml
+printf 'lora: {optim: sgd, lr_scheduler_type: constant, warmup_ratio: 0.2}\n' > lora.yaml
+for file in axolotl.yaml lora.yaml; do
+  config --config $file
+  grep -qx 'beta1: 0' config.yaml
+  grep -qx 'warmup: 0' config.yaml
+  config --config $file --optimizer adamw --schedule cosine
+  grep -qx 'beta1: 0.9' config.yaml
+  grep -qx 'warmup-ratio: 0.2' config.yaml
+  lacks warmup
+  if grep 'no warm-up' told; then exit 1; fi
+done
+printf 'optimizer: {_component_: torch.optim.SGD, lr: 0.1}\n' > torchtune.yaml
+config --config torchtune.yaml --optimizer adamw
+grep -qx 'beta1: 0.9' config.yaml
+grep -qx 'weight-decay: 0.01' config.yaml
+echo '{"optimizer": {"type": "SGD", "params": {"lr": 1e-4, "momentum": 0.5, "nesterov": true}}}' > sgd.json
+config --deepspeed sgd.json
+grep -qx 'beta1: 0.5' config.yaml
+config --deepspeed sgd.json --optimizer adamw
+if grep -e '^beta1: 0.5' -e '^optimizer-option:.*nesterov' config.yaml; then exit 1; fi
+grep -q 'sgd.json line 1, optimizer.params.nesterov: --optimizer overrides it' told
+
 # Such a run begins.
 seq 40 | pretokenize -q | pack -q --chunk 64 -o data
 cat > tiny.json << 'END'
@@ -31,3 +56,5 @@ cat > tiny.json << 'END'
 END
 train -q --data data --model tiny.json --seq 32 --device cpu --threads 1 --mixed-precision no --deepspeed ds.json \
   --optimizer lion --explain > /dev/null
+train -q --data data --model tiny.json --seq 32 --device cpu --threads 1 --mixed-precision no --deepspeed sgd.json \
+  --optimizer adamw --explain > /dev/null
