@@ -61,7 +61,7 @@ class ForeignFile {
   std::string Given(const std::string& option) const {
     return source_.given ? source_.given(option) : std::string();
   }
-  /// Whether that is another one than this, the file's: what the file means by its own, or says of it alone,
+  /// Whether that is another one than this, the file's: what the file means by its own, or says for it alone,
   /// does not count then.
   bool IsOverridden(const std::string& option, const std::string& value) const;
 
