@@ -5,6 +5,7 @@
 #include <cctype>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -113,20 +114,26 @@ size_t PlaceOfLetters(const std::vector<uint32_t>& ids) {
   return ids.size();
 }
 
+/// The ids of a sample with two letters one after the other.
+/// \param differ whether these must be two different ones
+/// \param settings gets the seed of that sample
+std::vector<uint32_t> SampleWithLetters(const std::string& model, bool differ, GenerateSettings* settings) {
+  while (++settings->seed < 200) {
+    std::vector<uint32_t> ids = SampleOf(model, *settings)["ids"].get<std::vector<uint32_t>>();
+    const size_t place = PlaceOfLetters(ids);
+    if (place < ids.size() && !(differ && ids[place] == ids[place + 1])) return ids;
+  }
+  throw std::runtime_error("no sample has two letters one after the other");
+}
+
 TEST(SampleEndTest, AnAnswersEndOfSeveralTokensIsNoPartOfTextOrIds) {
   const test::TemporaryFolder folder;
   test::WriteModel(folder.path());
   GenerateSettings settings = {.prompt = "To be", .max_tokens = 40};
   settings.sampling.temperature = 1;
   settings.log_probabilities = 0;
-  std::vector<uint32_t> ids;
-  size_t place = 0;
-  do {
-    ++settings.seed;
-    ASSERT_LT(settings.seed, 200u);
-    ids = SampleOf(folder.path(), settings)["ids"].get<std::vector<uint32_t>>();
-    place = PlaceOfLetters(ids);
-  } while (place == ids.size());
+  std::vector<uint32_t> ids = SampleWithLetters(folder.path(), /*differ=*/false, &settings);
+  const size_t place = PlaceOfLetters(ids);
   const std::string end = {static_cast<char>(ids[place]), static_cast<char>(ids[place + 1])};
   Write(folder.path("template"), "user {content}\nassistant [ {content} \"" + end + "\" ]\n");
   settings.chat_template = folder.path("template");
@@ -152,14 +159,8 @@ TEST(SampleEndTest, AnswersToPromptsWithToolsEndAsTheTemplateForToolsEndsThem) {
   test::WriteModel(folder.path());
   GenerateSettings settings = {.prompt = "To be", .max_tokens = 40};
   settings.sampling.temperature = 1;
-  std::vector<uint32_t> ids;
-  size_t place = 0;
-  do {
-    ++settings.seed;
-    ASSERT_LT(settings.seed, 200u);
-    ids = SampleOf(folder.path(), settings)["ids"].get<std::vector<uint32_t>>();
-    place = PlaceOfLetters(ids);
-  } while (place == ids.size() || ids[place] == ids[place + 1]);
+  const std::vector<uint32_t> ids = SampleWithLetters(folder.path(), /*differ=*/true, &settings);
+  const size_t place = PlaceOfLetters(ids);
   const auto ended_by = [](uint32_t letter) {
     return "{% for m in messages %}{% if m.role == 'assistant' %}{% generation %}{{ m.content + '" +
            std::string(1, static_cast<char>(letter)) +
