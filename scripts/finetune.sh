@@ -46,13 +46,12 @@ command -v train > /dev/null || export PATH=$root/build/release/bin:$PATH
 command -v train > /dev/null || die "there is no train" "scripts/quickstart.sh builds the tools"
 [[ $seq ]] || seq=$(python3 -c '
 import json, sys
-length = None
+lengths = []
 try:
-    config = json.load(open(sys.argv[1]))
-    length = config.get("max_position_embeddings", config.get("n_positions"))
+    lengths = map(json.load(open(sys.argv[1])).get, ("max_position_embeddings", "n_positions"))
 except (ValueError, AttributeError):
     pass  # train says what is wrong with it, below
-print(min(2048, length) if isinstance(length, int) and length > 0 else 2048)' "$model/config.json")
+print(min(2048, next((n for n in lengths if type(n) is int and n > 0), 2048)))' "$model/config.json")
 mkdir -p "$out"
 
 # hash_of FILE...: of the files' names and contents; files that are missing count, too.

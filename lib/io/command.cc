@@ -249,13 +249,17 @@ CommandRun RunCommand(const std::string& command, const CommandOptions& options)
     if (waits[kOutput].revents != 0) read_from(kOutput);
   }
   run.wall_s = SecondsSince(start);
+  // What it wrote is there. A process that it left may go on without end, even where it cannot be killed.
   for (const int which : {kErrors, kOutput}) {
-    while (read_from(which)) {  // a process that it left may write without end
+    constexpr int kMostPiecesOfPipe = 64;
+    for (int late_pieces = 0; late_pieces < kMostPiecesOfPipe && read_from(which);) {
       if (options.ends_with_signals) ThrowIfStopped();
-      if (options.abandoned != nullptr && *options.abandoned) child.Kill();
-      if (run.timed_out || SecondsSince(start) < options.timeout_s) continue;
-      run.timed_out = true;
+      const bool is_abandoned = options.abandoned != nullptr && *options.abandoned;
+      const bool is_late = SecondsSince(start) >= options.timeout_s;
+      if (!is_late && !is_abandoned) continue;
+      run.timed_out |= is_late;
       child.Kill();
+      ++late_pieces;
     }
   }
   child.Reap(&run);

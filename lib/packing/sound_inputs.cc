@@ -91,11 +91,12 @@ SoundInputs FindSoundInputs(const std::vector<std::string>& inputs, const Import
   ImportOptions checked = import;
   checked.format = FormatOfAll(paths, import);
   for (const std::string& path : paths) {
-    if (checked.format != ForeignFormat::kTokens && BeginsAsTokenStream(path)) {
-      throw Error(ErrorCode::kUsage, path, "is a token stream, and other inputs are files of another program",
-                  "", "pack them one by one, with --append");
-    }
     try {
+      if (!import.format && checked.format != ForeignFormat::kTokens && BeginsAsTokenStream(path)) {
+        throw Error(ErrorCode::kUsage, path,
+                    "is a token stream, and other inputs are files of another program", "",
+                    "pack them one by one, with --append");
+      }
       ReadToTheEnd(path, checked);
       sound.paths.push_back(path);
     } catch (const OutsideVocabulary&) {

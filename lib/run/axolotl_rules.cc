@@ -490,7 +490,10 @@ void FinishSchedule(ForeignFile* file) {
     TellOfWarmup(file);
   }
   if (const auto least = file->Find("cosine_min_lr_ratio"); IsSaid(least)) {
-    if (schedule && *schedule->value != "cosine" && file->Given("schedule") != "cosine") {
+    const bool is_cosine = !schedule || *schedule->value == "cosine";
+    if (is_cosine && file->IsOverridden("schedule", "cosine")) {
+      file->GiveWay(*least, "schedule");
+    } else if (!is_cosine && file->Given("schedule") != "cosine") {
       file->Tell(*least, "has no effect: lr_scheduler is not cosine");
     } else {
       NumberFor("min-lr-ratio")(*least, file);

@@ -316,6 +316,8 @@ TEST_F(EmbeddingSpecFolderTest, WithoutATokenizerJsonItsConfigSaysWhichMarksItPu
   Write("tokenizer_config.json", R"json({"tokenizer_class": "LlamaTokenizer", "bos_token": "<s>",
       "add_bos_token": false})json");
   EXPECT_EQ(Read()->template_text, "");
+  Write("tokenizer_config.json", R"json({"tokenizer_class": "CodeLlamaTokenizer", "bos_token": "<s>"})json");
+  EXPECT_EQ(Read()->template_text, kTurns + std::string("text [ {bos} {content} ]\n"));
 }
 
 TEST_F(EmbeddingSpecFolderTest, TheDefaultPromptStandsBeforeATextThatComesWithNone) {

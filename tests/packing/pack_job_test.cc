@@ -896,6 +896,17 @@ TEST(PackJobTest, ATokenStreamBehindAFileOfAnotherProgramIsNoCorruptOneToSkip) {
   EXPECT_FALSE(std::filesystem::exists(options.output));
 }
 
+TEST(PackJobTest, ACutCompressedFileBehindAFileOfAnotherProgramIsSkipped) {
+  const TemporaryFolder folder;
+  WriteFile(folder.path("a.gz"), "\x1F\x8B\x08");
+  PackJobOptions options =
+      SmallOptions(test::Fixture("packing/fixtures/foreign/stored.npz"), folder.path("out.tws"));
+  options.inputs.push_back(folder.path("a.gz"));
+  options.import.vocab_size = 100000;
+  options.skip_corrupt = true;
+  EXPECT_EQ(Pack(options).files_skipped, 1u);
+}
+
 TEST(PackJobTest, AStrideNeedsDocumentsThatAreCutIntoWindows) {
   TemporaryFolder folder;
   WriteFile(folder.path() + "/a.tok", Stream(SomeDocuments(64)));

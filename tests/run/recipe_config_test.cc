@@ -526,6 +526,9 @@ TEST(RecipeConfigTest, AScheduleThatOverridesAConstantHasTheWarmupThatTheFileSay
   EXPECT_THAT(OptionsOf(ReadBeside("schedule", "cosine",
                                    kAxolotl + "lr_scheduler: linear\ncosine_min_lr_ratio: 0.2")),
               Contains(Pair("min-lr-ratio", "0.2")));
+  EXPECT_EQ(OptionsOf(ReadBeside("schedule", "linear", kAxolotl + "cosine_min_lr_ratio: 0.2"))
+                .count("min-lr-ratio"),
+            0u);
 }
 
 TEST(RecipeConfigTest, AKeyThatIsGivenTwiceIsPlacedTwice) {
