@@ -144,7 +144,7 @@ void LeftRows::PackTransposed(int64_t begin, int64_t rows) {
   }
 }
 
-/// Contiguous, with zeros to kRowUnit rows and to the layout's depth.
+/// Contiguous; bf16 with zeros to kRowUnit rows and to the layout's depth, as micro-kernels take it.
 void LeftRows::PackRows(int64_t begin, int64_t rows) {
   auto* packed = packed_.mutable_data_ptr<uint8_t>();
   const int64_t size = layout_.element_bytes, stride = layout_.left_stride;
@@ -159,6 +159,7 @@ void LeftRows::PackRows(int64_t begin, int64_t rows) {
     BestKernels().transpose_pairs(reinterpret_cast<const uint16_t*>(data) + begin, product_.a.stride,
                                   product_.k, rows, reinterpret_cast<uint32_t*>(packed), stride / 2);
   }
+  if (!layout_.bf16) return;  // tiles read no padding
   const int64_t filled = product_.a.transposed ? RoundUp(product_.k, 2) : product_.k;
   for (int64_t r = 0; r < rows; ++r) {
     std::memset(packed + (r * stride + filled) * size, 0, (layout_.depth - filled) * size);
