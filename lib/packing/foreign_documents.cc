@@ -493,6 +493,8 @@ class TorchRows final : public Rows {
                   "holds no ids: its dictionary has " + Listed(value.keys), "",
                   "name them input_ids, tokens or ids");
     }
+    const bool is_tensor = lengths != nullptr && lengths->kind == Kind::kTensor;
+    RefuseTruthAsLengths(is_tensor && lengths->tensor->is_truth, archive_.name());
     if (ids->kind != Kind::kTensor) {
       if (ids->kind == Kind::kDictionary)
         throw Error(ErrorCode::kBadInput, archive_.name(), "nests dictionaries");
@@ -503,8 +505,6 @@ class TorchRows final : public Rows {
     Padding padding;
     const std::vector<uint64_t>& shape = ids->tensor->shape;
     if (shape.size() == 2) {
-      const bool is_tensor = lengths != nullptr && lengths->kind == Kind::kTensor;
-      RefuseTruthAsLengths(is_tensor && lengths->tensor->is_truth, archive_.name());
       padding.lengths = OpenTensor(lengths, {shape[0]}, &padding.lengths_type);
     } else {
       padding.length = OnlyLength(lengths);
@@ -518,7 +518,6 @@ class TorchRows final : public Rows {
     if (value == nullptr) return std::nullopt;
     const std::vector<uint64_t> one = {1};
     if (value->kind == Kind::kTensor && (value->tensor->shape.empty() || value->tensor->shape == one)) {
-      RefuseTruthAsLengths(value->tensor->is_truth, archive_.name());
       std::vector<uint32_t> length;
       ReadIds(value->tensor->type, 1, Open(*value->tensor).get(), &length, kRowLengths);
       return length[0];
