@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cstring>
 
 #include "lib/formats/bad_input.h"
 #include "lib/formats/tokenizer_identity.h"
@@ -63,16 +64,21 @@ void Widen(ByteSpan bytes, size_t count, const std::string& name, uint64_t offse
   }
 }
 
+/// Reads `count` elements of `width` bytes each.
+std::vector<uint8_t> ReadElements(size_t width, size_t count, BufferedReader* reader) {
+  std::vector<uint8_t> bytes;
+  if (AppendFrom(reader, count * width, &bytes) < count * width) {
+    throw CutShortAt(reader->position(), reader->name(), "array");
+  }
+  return bytes;
+}
+
 /// \param mask as of Widen
 void ReadIntegers(IntegerType type, size_t count, BufferedReader* reader, const ArrayMeaning& meaning,
                   std::span<const uint32_t> mask, std::vector<uint32_t>* ids) {
   ids->clear();
   const uint64_t offset = reader->position();
-  std::vector<uint8_t> bytes;
-  if (AppendFrom(reader, count * static_cast<size_t>(type.bytes), &bytes) <
-      count * static_cast<size_t>(type.bytes)) {
-    throw CutShortAt(reader->position(), reader->name(), "array");
-  }
+  const std::vector<uint8_t> bytes = ReadElements(static_cast<size_t>(type.bytes), count, reader);
   ids->reserve(count);
   switch (type.bytes) {
     case 1:
@@ -158,6 +164,24 @@ NpyHeader ReadNpyHeader(BufferedReader* reader, const ArrayMeaning& meaning) {
 void ReadIds(IntegerType type, size_t count, BufferedReader* reader, std::vector<uint32_t>* ids,
              const ArrayMeaning& meaning) {
   ReadIntegers(type, count, reader, meaning, {}, ids);
+}
+
+void ReadMask(MaskType type, size_t count, BufferedReader* reader, std::vector<uint32_t>* mask) {
+  if (type.float_one == 0) return ReadIds(type.bits, count, reader, mask, kMaskValues);
+  mask->clear();
+  const uint64_t offset = reader->position();
+  const auto width = static_cast<size_t>(type.bits.bytes);
+  const std::vector<uint8_t> bytes = ReadElements(width, count, reader);
+  const uint64_t sign = uint64_t{1} << (8 * width - 1);  // 0 may have one
+  for (size_t i = 0; i < count; ++i) {
+    uint64_t bits = 0;
+    std::memcpy(&bits, bytes.data() + i * width, width);
+    if (bits != type.float_one && (bits & ~sign) != 0) {
+      throw BadInputAt(offset + i * width, reader->name(),
+                       "holds a mask of floating-point numbers, one of which is neither 0 nor 1");
+    }
+    mask->push_back(bits == type.float_one ? 1 : 0);
+  }
 }
 
 void ReadKeptIds(IntegerType type, std::span<const uint32_t> mask, BufferedReader* reader,

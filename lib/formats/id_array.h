@@ -38,6 +38,16 @@ NpyHeader ReadNpyHeader(BufferedReader* reader, const ArrayMeaning& meaning = kT
 void ReadIds(IntegerType type, size_t count, BufferedReader* reader, std::vector<uint32_t>* ids,
              const ArrayMeaning& meaning = kTokenIds);
 
+/// How the values of a mask are written.
+struct MaskType {
+  IntegerType bits;        ///< numbers from 0 on, or truth values, unless:
+  uint64_t float_one = 0;  ///< of floating-point numbers, which are 0 and 1 alone, the bits of 1
+};
+
+/// Reads `count` values of a mask, of which those that are not 0 keep an id.
+/// \throws Error{kBadInput} as ReadIds, and on a floating-point number that is neither 0 nor 1
+void ReadMask(MaskType type, size_t count, BufferedReader* reader, std::vector<uint32_t>* mask);
+
 /// Reads an id for each value of `mask`, and keeps those whose value is not 0. The others are padding, which
 /// may be any numbers.
 /// \throws Error{kBadInput} as ReadIds, of what is kept

@@ -1,6 +1,8 @@
 #include "lib/formats/torch_file.h"
 
 #include <algorithm>
+#include <bit>
+#include <cstring>
 #include <map>
 
 #include "lib/formats/bad_input.h"
@@ -16,12 +18,23 @@ struct StorageName {
   const char* name;
   IntegerType type;
   bool is_truth = false;
+  uint64_t float_one = 0;
 };
 constexpr StorageName kStorages[] = {{"torch ByteStorage", {1, false}},      {"torch CharStorage", {1, true}},
                                      {"torch ShortStorage", {2, true}},      {"torch IntStorage", {4, true}},
                                      {"torch LongStorage", {8, true}},       {"torch uint16", {2, false}},
                                      {"torch uint32", {4, false}},           {"torch uint64", {8, false}},
-                                     {"torch BoolStorage", {1, false}, true}};
+                                     {"torch BoolStorage", {1, false}, true},
+                                     {"torch FloatStorage", {4, false}, false, 0x3F800000},
+                                     {"torch DoubleStorage", {8, false}, false, 0x3FF0000000000000},
+                                     {"torch HalfStorage", {2, false}, false, 0x3C00},
+                                     {"torch BFloat16Storage", {2, false}, false, 0x3F80}};
+
+// "torch LongStorage" as Python spells it.
+std::string Dotted(std::string name) {
+  std::replace(name.begin(), name.end(), ' ', '.');
+  return name;
+}
 
 // What the stack holds: finished values, and what only exists while a pickle runs.
 constexpr int kMaxDepth = 64;           // of tuples in tuples
@@ -81,8 +94,7 @@ class Unpickler {
       case 0x89:
         return PushTruth(op == 0x88);
       case 'G':
-        parser_.ReadBytes(8);
-        return PushNew(Kind::kOther);
+        return PushFloat();
       case 'K':
         return PushInteger(parser_.Read<uint8_t>());
       case 'M':
@@ -180,6 +192,14 @@ class Unpickler {
     if (!bytes.empty()) std::memcpy(&bits, bytes.data(), bytes.size());
     PushInteger(static_cast<int64_t>(bits));
   }
+  void PushFloat() {
+    uint64_t bits = 0;
+    for (const uint8_t byte : parser_.ReadBytes(8)) bits = (bits << 8) | byte;  // big-endian
+    TorchValue value;
+    value.kind = Kind::kFloat;
+    value.number = std::bit_cast<double>(bits);
+    PushValue(std::move(value));
+  }
   void PushText(ByteSpan text) {
     TorchValue value;
     value.kind = Kind::kText;
@@ -195,9 +215,8 @@ class Unpickler {
                        std::any_of(std::begin(kStorages), std::end(kStorages),
                                    [&](const StorageName& storage) { return name == storage.name; });
     if (!known) {
-      std::string dotted = name;
-      std::replace(dotted.begin(), dotted.end(), ' ', '.');
-      throw Refuse("names " + dotted + ", and only tensors of integers, lists and dictionaries are read");
+      throw Refuse("names " + Dotted(name) +
+                   ", and only tensors of numbers, lists and dictionaries are read");
     }
     Push({.role = Slot::Role::kName, .value = nullptr, .parts = nullptr, .name = name});
   }
@@ -339,6 +358,8 @@ class Unpickler {
     if (type == nullptr) throw Refuse("holds a tensor whose type is not one of integers");
     tensor.type = type->type;
     tensor.is_truth = type->is_truth;
+    tensor.float_one = type->float_one;
+    tensor.storage_type = Dotted(type->name);
     tensor.storage = parts[0].name;
     bool good = true;
     const int64_t offset = IntegerOf(parts[1].value, &good);

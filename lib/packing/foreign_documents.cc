@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <optional>
 #include <set>
@@ -70,7 +71,8 @@ class FlatRow final : public Rows {
 // What tells the ids of a padded row from its padding. Where there is a mask, lengths only agree with it.
 struct Padding {
   std::unique_ptr<BufferedReader> lengths, mask;
-  IntegerType lengths_type, mask_type;
+  IntegerType lengths_type;
+  MaskType mask_type;
   std::optional<uint32_t> length;  // of the only row, in place of `lengths`
 };
 
@@ -97,7 +99,7 @@ class MatrixRows final : public Rows {
     if (column_ == 0) StartRow();
     const size_t count = static_cast<size_t>(std::min<uint64_t>(columns_ - column_, kRunIds));
     if (padding_.mask) {
-      ReadIds(padding_.mask_type, count, padding_.mask.get(), &scratch_, kMaskValues);
+      ReadMask(padding_.mask_type, count, padding_.mask.get(), &scratch_);
       ReadKeptIds(type_, scratch_, ids_.get(), run);
       kept_ += run->size();
     } else if (length_) {
@@ -373,7 +375,7 @@ class NpzRows final : public Rows {
       if (!padding.lengths)
         padding.lengths = OpenArray(name, LengthShapes(header.shape), kRowLengths, &padding.lengths_type);
     }
-    padding.mask = OpenArray(kMaskName, {header.shape}, kMaskValues, &padding.mask_type);
+    padding.mask = OpenArray(kMaskName, {header.shape}, kMaskValues, &padding.mask_type.bits);
     rows_ = RowsOfArray(std::move(reader), header, std::move(padding));
   }
   bool Next(std::vector<uint32_t>* run, bool* row_ends) override { return rows_->Next(run, row_ends); }
@@ -402,10 +404,12 @@ class NpzRows final : public Rows {
 class ListedIds final : public Rows {
  public:
   /// \param mask of as many numbers or truth values, 0 or false beside padding; or nullptr
-  ListedIds(const TorchValue* list, const TorchValue* mask, std::optional<uint32_t> length, std::string name)
-      : list_(list), mask_(mask), length_(length), name_(std::move(name)) {
+  /// \param row its number, for messages
+  ListedIds(const TorchValue* list, const TorchValue* mask, std::optional<uint32_t> length, uint64_t row,
+            std::string name)
+      : list_(list), mask_(mask), length_(length), row_(row), name_(std::move(name)) {
     if (length_ && *length_ > list_->items.size()) {
-      throw LengthIsNotOfRow(name_, 0, *length_, list_->items.size());
+      throw LengthIsNotOfRow(name_, row_, *length_, list_->items.size());
     }
     if (mask_ == nullptr) return;
     if (mask_->kind != TorchValue::Kind::kList || mask_->items.size() != list_->items.size()) {
@@ -420,13 +424,18 @@ class ListedIds final : public Rows {
       const bool real = mask_ != nullptr ? Keeps(mask_->items[i]) : !length_ || i < *length_;
       if (real) run->push_back(IdOf(list_->items[i]));
     }
-    if (length_ && *length_ != run->size()) throw LengthIsNotOfMask(name_, 0, *length_, run->size());
+    if (length_ && *length_ != run->size()) throw LengthIsNotOfMask(name_, row_, *length_, run->size());
     *row_ends = done_ = true;
     return true;
   }
 
  private:
   bool Keeps(const TorchValue* item) const {
+    if (item->kind == TorchValue::Kind::kFloat) {
+      if (item->number == 0 || item->number == 1) return item->number == 1;
+      throw Error(ErrorCode::kBadInput, name_,
+                  "has a mask of floating-point numbers, one of which is neither 0 nor 1");
+    }
     const bool is_number = item->kind == TorchValue::Kind::kInteger && item->integer >= 0;
     if (!is_number && item->kind != TorchValue::Kind::kTruth) {
       throw Error(ErrorCode::kBadInput, name_,
@@ -443,8 +452,29 @@ class ListedIds final : public Rows {
 
   const TorchValue *list_, *mask_;
   const std::optional<uint32_t> length_;
+  const uint64_t row_;
   const std::string name_;
   bool done_ = false;
+};
+
+// Rows of several parts, which are opened one after another.
+class RowsInTurn final : public Rows {
+ public:
+  using OpenPart = std::function<std::unique_ptr<Rows>(size_t part)>;
+  RowsInTurn(size_t parts, OpenPart open) : parts_(parts), open_(std::move(open)) {}
+  bool Next(std::vector<uint32_t>* run, bool* row_ends) override {
+    while (true) {
+      if (rows_ && rows_->Next(run, row_ends)) return true;
+      if (part_ == parts_) return false;
+      rows_ = open_(part_++);
+    }
+  }
+
+ private:
+  const size_t parts_;
+  const OpenPart open_;
+  size_t part_ = 0;
+  std::unique_ptr<Rows> rows_;
 };
 
 class TorchRows final : public Rows {
@@ -454,19 +484,12 @@ class TorchRows final : public Rows {
     const TorchValue* root = tree_.root;
     const bool list_of_parts = root->kind == TorchValue::Kind::kList && !root->items.empty() &&
                                root->items[0]->kind != TorchValue::Kind::kInteger;
-    if (list_of_parts) {
-      parts_ = root->items;
-    } else {
-      parts_ = {root};
-    }
+    rows_ = std::make_unique<RowsInTurn>(
+        list_of_parts ? root->items.size() : 1, [this, root, list_of_parts](size_t part) {
+          return RowsOf(list_of_parts ? *root->items[part] : *root);
+        });
   }
-  bool Next(std::vector<uint32_t>* run, bool* row_ends) override {
-    while (true) {
-      if (rows_ && rows_->Next(run, row_ends)) return true;
-      if (part_ == parts_.size()) return false;
-      rows_ = RowsOf(*parts_[part_++]);
-    }
-  }
+  bool Next(std::vector<uint32_t>* run, bool* row_ends) override { return rows_->Next(run, row_ends); }
   void ThrowIfWritten() const override { file_.ThrowIfWritten(); }
 
  private:
@@ -475,7 +498,7 @@ class TorchRows final : public Rows {
   std::unique_ptr<Rows> RowsOf(const TorchValue& value) {
     if (value.kind == Kind::kTensor) return RowsOfTensor(value, {});
     if (value.kind == Kind::kList && (value.items.empty() || value.items[0]->kind == Kind::kInteger)) {
-      return std::make_unique<ListedIds>(&value, nullptr, std::nullopt, archive_.name());
+      return std::make_unique<ListedIds>(&value, nullptr, std::nullopt, 0, archive_.name());
     }
     if (value.kind == Kind::kList) {
       throw Error(ErrorCode::kBadInput, archive_.name(),
@@ -493,15 +516,15 @@ class TorchRows final : public Rows {
                   "holds no ids: its dictionary has " + Listed(value.keys), "",
                   "name them input_ids, tokens or ids");
     }
-    const bool is_tensor = lengths != nullptr && lengths->kind == Kind::kTensor;
-    RefuseTruthAsLengths(is_tensor && lengths->tensor->is_truth, archive_.name());
-    if (ids->kind != Kind::kTensor) {
-      if (ids->kind == Kind::kDictionary)
-        throw Error(ErrorCode::kBadInput, archive_.name(), "nests dictionaries");
-      if (ids->kind == Kind::kList)
-        return std::make_unique<ListedIds>(ids, value.Find(kMaskName), OnlyLength(lengths), archive_.name());
-      return RowsOf(*ids);
+    if (lengths != nullptr && lengths->kind == Kind::kTensor) {
+      RefuseTruthAsLengths(lengths->tensor->is_truth, archive_.name());
+      RefuseFloats(*lengths->tensor, kRowLengths);
     }
+    const TorchValue* mask = value.Find(kMaskName);
+    if (ids->kind == Kind::kDictionary)
+      throw Error(ErrorCode::kBadInput, archive_.name(), "nests dictionaries");
+    if (ids->kind == Kind::kList) return RowsOfList(*ids, mask, lengths);
+    if (ids->kind != Kind::kTensor) return RowsOf(*ids);
     Padding padding;
     const std::vector<uint64_t>& shape = ids->tensor->shape;
     if (shape.size() == 2) {
@@ -509,8 +532,62 @@ class TorchRows final : public Rows {
     } else {
       padding.length = OnlyLength(lengths);
     }
-    padding.mask = OpenTensor(value.Find(kMaskName), shape, &padding.mask_type);
+    padding.mask = OpenMask(mask, shape, &padding.mask_type);
     return RowsOfTensor(*ids, std::move(padding));
+  }
+
+  /// Ids of a dictionary that are a list: of numbers, or of rows, as those of a batch of texts.
+  std::unique_ptr<Rows> RowsOfList(const TorchValue& ids, const TorchValue* mask, const TorchValue* lengths) {
+    const size_t rows = ids.items.size();
+    if (rows == 0 || (ids.items[0]->kind != Kind::kList && ids.items[0]->kind != Kind::kTensor)) {
+      return std::make_unique<ListedIds>(&ids, mask, OnlyLength(lengths), 0, archive_.name());
+    }
+    if (mask != nullptr && (mask->kind != Kind::kList || mask->items.size() != rows)) {
+      throw Error(ErrorCode::kBadInput, archive_.name(),
+                  "has a list of rows of ids and a mask that is no list of as many rows");
+    }
+    return std::make_unique<RowsInTurn>(
+        rows, [this, &ids, mask, of_rows = LengthsOfRows(lengths, rows)](size_t row) {
+          const auto length = of_rows.empty() ? std::nullopt : std::optional<uint32_t>(of_rows[row]);
+          return ListedRow(*ids.items[row], mask == nullptr ? nullptr : mask->items[row], length, row);
+        });
+  }
+  std::unique_ptr<Rows> ListedRow(const TorchValue& ids, const TorchValue* mask,
+                                  std::optional<uint32_t> length, uint64_t row) {
+    if (ids.kind == Kind::kList) {
+      return std::make_unique<ListedIds>(&ids, mask, length, row, archive_.name());
+    }
+    if (ids.kind != Kind::kTensor || ids.tensor->shape.size() != 1) {
+      throw Error(ErrorCode::kBadInput, archive_.name(),
+                  "has a list of rows of ids with something else in it than lists and tensors of one "
+                  "dimension");
+    }
+    Padding padding;
+    padding.length = length;
+    padding.mask = OpenMask(mask, ids.tensor->shape, &padding.mask_type);
+    return RowsOfTensor(ids, std::move(padding));
+  }
+  /// Of rows in a list: a list of as many numbers, or a tensor of them; empty where there is none.
+  std::vector<uint32_t> LengthsOfRows(const TorchValue* value, size_t rows) {
+    std::vector<uint32_t> lengths;
+    if (value == nullptr) return lengths;
+    if (value->kind == Kind::kTensor && value->tensor->shape == std::vector<uint64_t>{rows}) {
+      ReadIds(value->tensor->type, rows, Open(*value->tensor).get(), &lengths, kRowLengths);
+      return lengths;
+    }
+    if (value->kind == Kind::kList && value->items.size() == rows) {
+      for (const TorchValue* item : value->items) {
+        const auto length = LengthOf(*item);
+        if (!length) break;
+        lengths.push_back(*length);
+      }
+      if (lengths.size() == rows) return lengths;
+    }
+    throw Error(ErrorCode::kBadInput, archive_.name(), "has lengths that are not one number a row");
+  }
+  static std::optional<uint32_t> LengthOf(const TorchValue& value) {
+    if (value.kind != Kind::kInteger || value.integer < 0 || value.integer >= kNoId) return std::nullopt;
+    return static_cast<uint32_t>(value.integer);
   }
 
   /// The length of one row: a number, or a list or tensor of one.
@@ -523,9 +600,7 @@ class TorchRows final : public Rows {
       return length[0];
     }
     if (value->kind == Kind::kList && value->items.size() == 1) value = value->items[0];
-    if (value->kind == Kind::kInteger && value->integer >= 0 && value->integer < kNoId) {
-      return static_cast<uint32_t>(value->integer);
-    }
+    if (const auto length = LengthOf(*value)) return length;
     throw Error(ErrorCode::kBadInput, archive_.name(), "has lengths that are not one number for its one row");
   }
 
@@ -552,8 +627,20 @@ class TorchRows final : public Rows {
     *type = value->tensor->type;
     return Open(*value->tensor);
   }
+  std::unique_ptr<BufferedReader> OpenMask(const TorchValue* value, const std::vector<uint64_t>& shape,
+                                           MaskType* type) {
+    std::unique_ptr<BufferedReader> mask = OpenTensor(value, shape, &type->bits);
+    if (mask) type->float_one = value->tensor->float_one;
+    return mask;
+  }
+  void RefuseFloats(const TorchTensor& tensor, const ArrayMeaning& meaning) const {
+    if (tensor.float_one == 0) return;
+    throw Error(ErrorCode::kBadInput, archive_.name(),
+                "has " + tensor.storage_type + " for " + meaning.many + ", and integers are read");
+  }
   std::unique_ptr<Rows> RowsOfTensor(const TorchValue& value, Padding padding) {
     const TorchTensor& tensor = *value.tensor;
+    RefuseFloats(tensor, kTokenIds);
     return RowsOfArray(Open(tensor), {tensor.type, tensor.shape, tensor.is_truth}, std::move(padding));
   }
 
@@ -561,8 +648,6 @@ class TorchRows final : public Rows {
   ZipArchive archive_;
   const TorchTree tree_;
   std::map<const ZipEntry*, ByteSpan> storages_;  // whose CRC-32 matched
-  std::vector<const TorchValue*> parts_;
-  size_t part_ = 0;
   std::unique_ptr<Rows> rows_;
 };
 

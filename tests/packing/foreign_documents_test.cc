@@ -415,6 +415,81 @@ torch_file("none.pt", pickle.dumps({"ids": [5, 6], "attention_mask": [1, None]},
   }
 }
 
+TEST(ForeignDocumentsTest, ADictionaryOfListsHasADocumentARow) {
+  const TemporaryFolder folder;
+  RunPython(folder, R"py(
+values = {
+    "batch": {"input_ids": [[5, 6], [7]], "attention_mask": [[1, 1], [1]]},
+    "padded": {"input_ids": [[5, 6, 0], [0, 0, 7]], "token_type_ids": [[0, 0, 0], [0, 0, 0]],
+               "attention_mask": [[1, 1, 0], [0, 0, 1]]},
+    "lengths": {"input_ids": [[5, 6, -100], [7, -100, -100]], "lengths": [2, 1]},
+    "batches": [{"input_ids": [[5, 6]], "attention_mask": [[1, 1]]}, {"input_ids": [[], [7]]}],
+}
+for name, value in values.items():
+    torch_file(name + ".pt", pickle.dumps(value, 2))
+torch_file("tensors.pt", b"\x80\x02}(" + text("input_ids") + b"](" + torch_tensor("IntStorage", "0", 3) +
+           torch_tensor("IntStorage", "1", 1) + b"e" + text("lengths") + torch_tensor("IntStorage", "2", 2) + b"u.",
+           packed("<i4", [5, 6, 0]), packed("<i4", [7]), packed("<i4", [2, 1]))
+)py");
+  for (const char* name : {"batch.pt", "padded.pt", "lengths.pt", "batches.pt", "tensors.pt"}) {
+    EXPECT_EQ(Read(folder.path(name)), (std::vector<Document>{{5, 6}, {7}})) << name;
+  }
+}
+
+TEST(ForeignDocumentsTest, ListsOfRowsThatTheirMaskOrLengthsDoNotFitAreRefused) {
+  const TemporaryFolder folder;
+  RunPython(folder, R"py(
+rows = [[5, 6], [7]]
+values = {
+    "rows": {"ids": rows, "attention_mask": [[1, 1]]},
+    "flat": {"ids": rows, "attention_mask": [1, 1]},
+    "row": {"ids": rows, "attention_mask": [[1, 1], [1, 0]]},
+    "length": {"ids": rows, "lengths": [2, 2]},
+    "lengths": {"ids": rows, "lengths": [2, None]},
+    "number": {"ids": [[5, 6], 7]},
+}
+for name, value in values.items():
+    torch_file(name + ".pt", pickle.dumps(value, 2))
+)py");
+  const auto message = [&](const char* name) { return MessageOf([&] { Read(folder.path(name)); }); };
+  EXPECT_THAT(message("rows.pt"), HasSubstr("a mask that is no list of as many rows"));
+  EXPECT_THAT(message("flat.pt"), HasSubstr("no list of as many numbers as there are ids"));
+  EXPECT_THAT(message("row.pt"), HasSubstr("no list of as many numbers as there are ids"));
+  EXPECT_THAT(message("length.pt"), HasSubstr("row 1 has 2 ids, and rows have 1"));
+  EXPECT_THAT(message("lengths.pt"), HasSubstr("lengths that are not one number a row"));
+  EXPECT_THAT(message("number.pt"), HasSubstr("a list of rows of ids with something else in it"));
+}
+
+TEST(ForeignDocumentsTest, FloatingPointMasksOfTorchFilesAreOf0And1AndNoIds) {
+  const TemporaryFolder folder;
+  RunPython(folder, R"py(
+def masked(name, storage, mask):
+    torch_file(name, b"\x80\x02}(" + text("input_ids") + torch_tensor("IntStorage", "0", 2, 3) +
+               text("attention_mask") + torch_tensor(storage, "1", 2, 3) + b"u.", packed("<i4", [5, 6, 0, 7, 0, 0]), mask)
+mask = [1, 1, 0, 1, -0.0, 0]
+masked("float.pt", "FloatStorage", struct.pack("<6f", *mask))
+masked("double.pt", "DoubleStorage", struct.pack("<6d", *mask))
+masked("half.pt", "HalfStorage", struct.pack("<6e", *mask))
+masked("bfloat16.pt", "BFloat16Storage", struct.pack("<6H", 0x3F80, 0x3F80, 0, 0x3F80, 0x8000, 0))
+masked("fraction.pt", "FloatStorage", struct.pack("<6f", 1, 1, 0.5, 1, 0, 0))
+lists = [{"ids": [5, 6, 0], "attention_mask": [1.0, 1.0, 0.0]}, {"ids": [7], "attention_mask": [1]}]
+torch_file("lists.pt", pickle.dumps(lists, 2))
+torch_file("fractions.pt", pickle.dumps({"ids": [5, 6], "attention_mask": [1.0, 0.5]}, 2))
+torch_file("ids.pt", b"\x80\x02" + torch_tensor("HalfStorage", "0", 3) + b".", struct.pack("<3e", 1, 1, 0))
+torch_file("lengths.pt", b"\x80\x02}(" + text("input_ids") + torch_tensor("IntStorage", "0", 2) + text("lengths") +
+           torch_tensor("FloatStorage", "1", 1) + b"u.", packed("<i4", [5, 6]), struct.pack("<f", 1))
+)py");
+  for (const char* name : {"float.pt", "double.pt", "half.pt", "bfloat16.pt", "lists.pt"}) {
+    EXPECT_EQ(Read(folder.path(name)), (std::vector<Document>{{5, 6}, {7}})) << name;
+  }
+  const auto message = [&](const char* name) { return MessageOf([&] { Read(folder.path(name)); }); };
+  for (const char* name : {"fraction.pt", "fractions.pt"}) {
+    EXPECT_THAT(message(name), HasSubstr("one of which is neither 0 nor 1")) << name;
+  }
+  EXPECT_THAT(message("ids.pt"), HasSubstr("has torch.HalfStorage for ids, and integers are read"));
+  EXPECT_THAT(message("lengths.pt"), HasSubstr("has torch.FloatStorage for lengths, and integers are read"));
+}
+
 /// Options that pack these inputs and leave out those that are corrupt.
 PackJobOptions SkippingOptions(std::vector<std::string> inputs, const TemporaryFolder& folder) {
   PackJobOptions options;
