@@ -380,7 +380,7 @@ void ChatEncoder::WriteMarked(std::string_view text, Writer* writer) const {
     }
     WriteText(text.substr(begin, at - begin), writer);
     writer->chat->ids.push_back(special->id);
-    writer->at_start = template_.marks_behind_specials || special->id == bos;
+    writer->at_start = template_.MarksBehind(special->id == bos);
     writer->behind = nullptr;
     begin = at += special->text.size();
   }
@@ -391,7 +391,7 @@ void ChatEncoder::WriteRendered(const RenderedChat& rendered, EncodedChat* chat)
   chat->ids.clear();
   chat->runs.clear();
   chat->tokenizer_calls = 0;
-  Writer writer{chat};
+  Writer writer{chat, template_.start_marks != StartMarks::kNone};
   const std::string_view text = rendered.text;
   auto cut = rendered.cuts.begin();
   size_t at = 0;

@@ -5,7 +5,7 @@
 /// become their ids. What turns say is text whatever it spells: a special token in it is cut like any other
 /// text. A mark that the tokenizer puts at the beginning of a text (SentencePiece's dummy prefix) is put
 /// before the first text of a conversation and before the first text after {bos}, nowhere else; by a template
-/// in Jinja whose folder asks for it, after every special token (ChatTemplate::marks_behind_specials).
+/// in Jinja, where its folder asks for it (ChatTemplate::start_marks).
 ///
 /// A template in Jinja (jinja_chat.h) is rendered instead, and cut into tokens at once between the bounds of
 /// the answers, so that an answer begins with the same token after training's prompt as after inference's.

@@ -39,6 +39,8 @@
 #include <utility>
 #include <vector>
 
+#include "lib/tok/tokenizer_folder.h"
+
 namespace trainwright {
 
 struct TemplateItem {
@@ -77,12 +79,15 @@ struct ChatTemplate {
   std::vector<std::pair<std::string, std::string>>
       named_tokens;                   ///< bos_token and its like, as in its folder
   std::chrono::sys_seconds now = {};  ///< what its strftime_now returns
-  /// Where a tokenizer marks the beginning of a text: the mark comes after every special token of the
-  /// template, not after BOS alone (MarksTextBehindSpecials of its folder).
-  bool marks_behind_specials = false;
+  /// Where a tokenizer marks the beginning of a text: before which texts (StartMarksOfFolder).
+  StartMarks start_marks = StartMarks::kBehindBos;
 
   const std::vector<TemplateItem>& part(TemplatePart which) const {
     return parts[static_cast<size_t>(which)];
+  }
+  /// Whether text behind a special token of a template in Jinja is marked.
+  bool MarksBehind(bool is_bos) const {
+    return start_marks == StartMarks::kBehindSpecials || (is_bos && start_marks == StartMarks::kBehindBos);
   }
   bool has_system() const { return !part(TemplatePart::kSystem).empty(); }
   bool has_instruction() const { return !part(TemplatePart::kInstruction).empty(); }

@@ -130,13 +130,24 @@ std::string WithTokensSet(const std::string& text, const NamedTokens& tokens, co
   return with_tokens + text;
 }
 
-/// Has the folder's tokenizer_config.json, if there is one, ask for what MarksTextBehindSpecials reads there.
-void AskForMarksBehindSpecials(const std::string& folder) {
+StartMarks MarksOfFolder(const std::string& folder) {
+  return StartMarksOfFolder(folder).value_or(StartMarks::kBehindBos);
+}
+
+/// Has the folder's tokenizer_config.json ask for what StartMarksOfFolder reads there, if it reads anything.
+void AskForStartMarks(const std::string& folder, StartMarks marks) {
+  const std::optional<StartMarks> said = StartMarksOfFolder(folder);
+  if (!said || said == marks) return;
+  if (marks == StartMarks::kBehindBos && said == StartMarks::kBehindSpecials) return;
   const std::filesystem::path path = std::filesystem::path(folder) / kTokenizerConfigName;
-  if (!std::filesystem::exists(path)) return;
   auto config = OrderedJsonOf(AsText(ReadWholeFile(path, kMaxTokenizerConfigBytes)));
-  if (!config.is_object() || config.value("legacy", nlohmann::ordered_json()) == true) return;
-  config["legacy"] = true;
+  config.erase("add_prefix_space");
+  if (marks == StartMarks::kNone) config["add_prefix_space"] = false;
+  if (marks == StartMarks::kBehindBos) {
+    config.erase("legacy");
+  } else {
+    config["legacy"] = marks == StartMarks::kBehindSpecials;
+  }
   WriteFileAtomically(path, AsBytes(config.dump(2) + "\n"));
 }
 
@@ -155,7 +166,7 @@ std::optional<ChatTemplate> FindFolderTemplate(const std::string& folder) {
   if (!found) return std::nullopt;
   const std::filesystem::path of_tools = NamedTemplateFile(folder, kToolUse);
   if (std::filesystem::exists(of_tools)) found->tool_text = ReadTemplate(of_tools);
-  found->marks_behind_specials = MarksTextBehindSpecials(folder);
+  found->start_marks = MarksOfFolder(folder);
   return found;
 }
 
@@ -163,7 +174,7 @@ std::optional<ChatTemplate> FindAdapterTemplate(const std::string& adapter, cons
   std::optional<ChatTemplate> found = FindFolderTemplate(adapter);
   if (!found) return FindFolderTemplate(base);
   NameMoreTokens(base, &*found);
-  found->marks_behind_specials |= MarksTextBehindSpecials(base);
+  if (found->start_marks == StartMarks::kBehindBos) found->start_marks = MarksOfFolder(base);
   return found;
 }
 
@@ -178,7 +189,7 @@ std::optional<ChatTemplate> LoadTemplateFile(const std::string& path) {
     found = TemplateOfConfig(path, ReadTokenizerConfig(file));
     if (!found) throw Error(ErrorCode::kUsage, path, "has no chat_template");
   }
-  if (found) found->marks_behind_specials = MarksTextBehindSpecials(file.parent_path());
+  if (found) found->start_marks = MarksOfFolder(file.parent_path());
   return found;
 }
 
@@ -192,7 +203,7 @@ void WriteFolderTemplate(const std::string& folder, const ChatTemplate& chat_tem
     WriteFileAtomically(path, AsBytes(WithTokensSet(text, chat_template.named_tokens, beside)));
   };
   write(folder + "/" + kJinjaName, chat_template.text);
-  if (chat_template.marks_behind_specials) AskForMarksBehindSpecials(folder);
+  AskForStartMarks(folder, chat_template.start_marks);
   if (chat_template.tool_text.empty()) return;
   std::filesystem::create_directories(std::filesystem::path(folder) / kNamedTemplatesFolder);
   write(NamedTemplateFile(folder, kToolUse), chat_template.tool_text);

@@ -9,13 +9,14 @@
 #include "lib/formats/provenance.h"
 #include "lib/formats/record_kind.h"
 #include "lib/jinja/template.h"
+#include "lib/tok/tokenizer_folder.h"
 
 namespace trainwright {
 namespace {
 
 constexpr char kText[] = "template", kToolText[] = "template_tool_use", kLanguage[] = "template_language",
                kTokens[] = "template_tokens", kMarks[] = "template_marks_behind_specials",
-               kTime[] = "template_time_s", kJinja[] = "jinja";
+               kFirstMark[] = "template_marks_first", kTime[] = "template_time_s", kJinja[] = "jinja";
 constexpr char kName[] = "of the training data";
 
 /// What provenance says of templates of conversations, once each.
@@ -25,7 +26,7 @@ std::vector<nlohmann::ordered_json> RecordsIn(const nlohmann::ordered_json& prov
     const auto of = [&](const char* key) { return options.value(key, nlohmann::ordered_json()); };
     if (of("records") != RecordKindName(RecordKind::kSft) || !of(kText).is_string()) continue;
     nlohmann::ordered_json record;
-    for (const char* key : {kText, kToolText, kLanguage, kTokens, kMarks}) record[key] = of(key);
+    for (const char* key : {kText, kToolText, kLanguage, kTokens, kMarks, kFirstMark}) record[key] = of(key);
     if (std::find(records.begin(), records.end(), record) == records.end())
       records.push_back(std::move(record));
   }
@@ -55,6 +56,19 @@ bool DependsOnTime(const ChatTemplate& chat_template) {
   }
 }
 
+/// Of kBehindBos, nothing: so are those of data from before the others were recorded.
+void RecordMarks(StartMarks marks, nlohmann::json* record) {
+  if (marks == StartMarks::kBehindBos) return;
+  (*record)[kMarks] = marks == StartMarks::kBehindSpecials;
+  if (marks == StartMarks::kNone) (*record)[kFirstMark] = false;
+}
+
+StartMarks RecordedMarks(const nlohmann::ordered_json& record) {
+  if (record[kFirstMark] == false) return StartMarks::kNone;
+  if (!record[kMarks].is_boolean()) return StartMarks::kBehindBos;
+  return record[kMarks] == true ? StartMarks::kBehindSpecials : StartMarks::kFirst;
+}
+
 }  // namespace
 
 nlohmann::json RecordOfTemplate(const ChatTemplate& chat_template) {
@@ -62,7 +76,7 @@ nlohmann::json RecordOfTemplate(const ChatTemplate& chat_template) {
   if (!chat_template.is_jinja) return record;
   record[kLanguage] = kJinja;
   record[kTokens] = chat_template.named_tokens;
-  if (chat_template.marks_behind_specials) record[kMarks] = true;
+  RecordMarks(chat_template.start_marks, &record);
   // Where it shapes ids alone: the same input makes the same bytes on another day.
   if (DependsOnTime(chat_template)) record[kTime] = chat_template.now.time_since_epoch().count();
   if (!chat_template.tool_text.empty()) record[kToolText] = chat_template.tool_text;
@@ -79,7 +93,7 @@ std::optional<ChatTemplate> RecordedTemplate(const nlohmann::ordered_json& prove
   chat_template.name = kName;
   chat_template.text = text;
   chat_template.is_jinja = true;
-  chat_template.marks_behind_specials = record[kMarks] == true;
+  chat_template.start_marks = RecordedMarks(record);
   if (record[kToolText].is_string()) chat_template.tool_text = record[kToolText].get<std::string>();
   if (record[kTokens].is_array()) {
     for (const auto& token : record[kTokens]) {

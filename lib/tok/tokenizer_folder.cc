@@ -52,15 +52,18 @@ std::string TokenizerOfFolder(const std::string& folder) {
   return json.empty() ? path("tokenizer.tiktoken") : json;
 }
 
-bool MarksTextBehindSpecials(const std::string& folder) {
+std::optional<StartMarks> StartMarksOfFolder(const std::string& folder) {
   namespace fs = std::filesystem;
   std::error_code ignored;
   const auto has = [&](const char* name) { return fs::exists(fs::path(folder) / name, ignored); };
-  if (!has("tokenizer.model") || has(kTokenizerJsonFile)) return false;
+  if (!has("tokenizer.model") || has(kTokenizerJsonFile)) return std::nullopt;
   const auto config = ObjectOfFolder(folder, kTokenizerConfigFile);
   const auto kind = config.value("tokenizer_class", nlohmann::json());
-  const bool is_llama = kind == "LlamaTokenizer" || kind == "LlamaTokenizerFast";
-  return is_llama && config.value("legacy", nlohmann::json()) == true;
+  if (kind != "LlamaTokenizer" && kind != "LlamaTokenizerFast") return std::nullopt;
+  if (config.value("add_prefix_space", nlohmann::json()) == false) return StartMarks::kNone;
+  const auto legacy = config.value("legacy", nlohmann::json());
+  if (!legacy.is_boolean()) return StartMarks::kBehindBos;
+  return legacy == true ? StartMarks::kBehindSpecials : StartMarks::kFirst;
 }
 
 std::string TokenizerFileOf(const std::string& name) {

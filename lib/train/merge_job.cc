@@ -68,7 +68,8 @@ nlohmann::ordered_json Merge(const ModelFamilies& families, const std::string& a
   MergePeftFolder(adapter_folder, &model->parameters());
   RequireFiniteWeights(model->parameters(), adapter_folder, "makes a weight that is not finite");
   const FolderEmbedding embedding = EmbeddingOf(adapter_folder, base_folder);
-  const std::optional<ChatTemplate> chat_template = FindFolderTemplate(adapter_folder);
+  std::optional<ChatTemplate> chat_template = FindFolderTemplate(adapter_folder);
+  if (chat_template) chat_template = FindAdapterTemplate(adapter_folder, base_folder);
   const nlohmann::ordered_json data = DataOf(adapter_folder, base_folder, chat_template.has_value());
   adapter_watch.ThrowIfChanged();
   base_watch.ThrowIfChanged();

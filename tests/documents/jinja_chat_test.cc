@@ -606,8 +606,37 @@ TEST_F(JinjaChatTest, WhereAFolderAsksForItTextIsMarkedBehindEverySpecialToken) 
   tokenizer->EncodeContinued("assistant", &unmarked);
   tokenizer->Encode("assistant", &marked);
   EXPECT_EQ(prompt(), unmarked);
-  chat_template.marks_behind_specials = true;
+  chat_template.start_marks = StartMarks::kBehindSpecials;
   EXPECT_EQ(prompt(), marked);
+}
+
+// As LlamaTokenizer of transformers 4.57 is where it is not "legacy", and where it adds no prefix space.
+TEST_F(JinjaChatTest, WhereAFolderAsksForItTextIsMarkedAtTheBeginningAloneOrNowhere) {
+  const auto tokenizer = LoadTokenizer(test::Fixture("../examples/data/mistral-v1.model"));
+  const auto prompt = [&](const std::string& begin, StartMarks marks) {
+    ChatTemplate chat_template = JinjaOf(
+        (begin + "{% for m in messages %}{{ m.role + m.content + '</s>' }}{% endfor %}"
+                 "{% if add_generation_prompt %}{{ 'assistant' }}{% endif %}")
+            .c_str());
+    chat_template.start_marks = marks;
+    std::vector<uint32_t> ids;
+    EXPECT_FALSE(ChatEncoder(chat_template, tokenizer.get())
+                     .EncodePrompt(RecordOf(R"({"prompt": "q"})", /*prompt=*/true), &ids));
+    return ids;
+  };
+  const auto expected = [&](bool bos, bool mark) {
+    std::vector<uint32_t> ids;
+    if (bos) ids.push_back(tokenizer->identity().bos_id);
+    mark ? tokenizer->Encode("userq", &ids) : tokenizer->EncodeContinued("userq", &ids);
+    ids.push_back(tokenizer->identity().eos_id);
+    tokenizer->EncodeContinued("assistant", &ids);
+    return ids;
+  };
+  EXPECT_EQ(prompt("<s>", StartMarks::kBehindBos), expected(true, true));
+  EXPECT_EQ(prompt("<s>", StartMarks::kFirst), expected(true, false));
+  EXPECT_EQ(prompt("", StartMarks::kFirst), expected(false, true));
+  EXPECT_EQ(prompt("<s>", StartMarks::kNone), expected(true, false));
+  EXPECT_EQ(prompt("", StartMarks::kNone), expected(false, false));
 }
 
 TEST_F(JinjaChatTest, ATemplateThatDoesNotTellItsAnswersIsRefused) {

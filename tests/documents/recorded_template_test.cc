@@ -53,9 +53,11 @@ TEST(RecordedTemplateTest, AJinjaTemplateIsFoundThroughPackWithItsTokens) {
 TEST(RecordedTemplateTest, ThatTextIsMarkedBehindSpecialTokensIsKept) {
   ChatTemplate marked = JinjaTemplate("a");
   EXPECT_FALSE(RecordOfTemplate(marked).contains("template_marks_behind_specials"));
-  EXPECT_FALSE(RecordedIn({Pretokenized(marked)})->marks_behind_specials);
-  marked.marks_behind_specials = true;
-  EXPECT_TRUE(RecordedIn({Pretokenized(marked)})->marks_behind_specials);
+  EXPECT_EQ(RecordedIn({Pretokenized(marked)})->start_marks, StartMarks::kBehindBos);
+  for (const StartMarks marks : {StartMarks::kBehindSpecials, StartMarks::kFirst, StartMarks::kNone}) {
+    marked.start_marks = marks;
+    EXPECT_EQ(RecordedIn({Pretokenized(marked)})->start_marks, marks);
+  }
 }
 
 TEST(RecordedTemplateTest, TemplatesOfLinesAreParsedAndBuiltInOnesAreNamed) {
@@ -127,17 +129,28 @@ TEST_F(FolderTemplateTest, ACheckpointMarksTextBehindSpecialTokensAsItsTrainingD
   Write("tokenizer.model", "");
   Write("tokenizer_config.json", R"({"tokenizer_class": "LlamaTokenizer", "legacy": false})");
   ChatTemplate chat_template = JinjaTemplate("a");
-  WriteFolderTemplate(Path(), chat_template, Path());
-  EXPECT_FALSE(FindFolderTemplate(Path())->marks_behind_specials);
-  chat_template.marks_behind_specials = true;
-  WriteFolderTemplate(Path(), chat_template, Path());
-  EXPECT_TRUE(FindFolderTemplate(Path())->marks_behind_specials);
-  EXPECT_TRUE(LoadChatTemplate(folder_.path("chat_template.jinja")).marks_behind_specials);
+  const auto marks_of_copy = [&] {
+    WriteFolderTemplate(Path(), chat_template, Path());
+    return FindFolderTemplate(Path())->start_marks;
+  };
+  EXPECT_EQ(marks_of_copy(), StartMarks::kBehindBos);
+  for (const StartMarks marks : {StartMarks::kFirst, StartMarks::kNone, StartMarks::kBehindSpecials}) {
+    chat_template.start_marks = marks;
+    EXPECT_EQ(marks_of_copy(), marks);
+  }
+  EXPECT_EQ(LoadChatTemplate(folder_.path("chat_template.jinja")).start_marks, StartMarks::kBehindSpecials);
   // Also in the copy of a folder that does not say whether its tokenizer is legacy.
   Write("tokenizer_config.json", R"({"tokenizer_class": "LlamaTokenizer"})");
-  EXPECT_FALSE(FindFolderTemplate(Path())->marks_behind_specials);
-  WriteFolderTemplate(Path(), chat_template, Path());
-  EXPECT_TRUE(FindFolderTemplate(Path())->marks_behind_specials);
+  EXPECT_EQ(FindFolderTemplate(Path())->start_marks, StartMarks::kBehindBos);
+  EXPECT_EQ(marks_of_copy(), StartMarks::kBehindSpecials);
+}
+
+TEST_F(FolderTemplateTest, AnAdaptersTemplateMarksTextAsItsBaseDoes) {
+  const test::TemporaryFolder adapter;
+  std::ofstream(adapter.path("chat_template.jinja")) << "own";
+  Write("tokenizer.model", "");
+  Write("tokenizer_config.json", R"({"tokenizer_class": "LlamaTokenizer", "legacy": false})");
+  EXPECT_EQ(FindAdapterTemplate(adapter.path(""), Path())->start_marks, StartMarks::kFirst);
 }
 
 TEST_F(FolderTemplateTest, AnAdaptersTemplateGoesBeforeItsBases) {

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -48,7 +49,7 @@ TEST_F(TokenizerFolderTest, LlamasTokenizerMarksTextBehindSpecialTokensWhereItIs
   Write("tokenizer.model", "");
   const auto marks = [&](const std::string& config) {
     Write("tokenizer_config.json", config);
-    return MarksTextBehindSpecials(folder_.path());
+    return StartMarksOfFolder(folder_.path()) == StartMarks::kBehindSpecials;
   };
   EXPECT_TRUE(marks(R"({"tokenizer_class": "LlamaTokenizer", "legacy": true})"));
   EXPECT_TRUE(marks(R"({"tokenizer_class": "LlamaTokenizerFast", "legacy": true})"));
@@ -59,6 +60,29 @@ TEST_F(TokenizerFolderTest, LlamasTokenizerMarksTextBehindSpecialTokensWhereItIs
   EXPECT_FALSE(marks("[broken"));
   Write("tokenizer.json", "");
   EXPECT_FALSE(marks(R"({"tokenizer_class": "LlamaTokenizer", "legacy": true})"));
+}
+
+// As transformers 4.57 and 5.23: Metaspace puts it "first", or "never".
+TEST_F(TokenizerFolderTest, LlamasTokenizerMarksNoTextBehindBosWhereItIsSaidToBeNotLegacyOrToPutNoSpace) {
+  Write("tokenizer.model", "");
+  const auto marks = [&](const std::string& config) {
+    Write("tokenizer_config.json", config);
+    return StartMarksOfFolder(folder_.path());
+  };
+  EXPECT_EQ(marks(R"({"tokenizer_class": "LlamaTokenizer", "legacy": false})"), StartMarks::kFirst);
+  EXPECT_EQ(marks(R"({"tokenizer_class": "LlamaTokenizer", "legacy": false, "add_prefix_space": true})"),
+            StartMarks::kFirst);
+  EXPECT_EQ(marks(R"({"tokenizer_class": "LlamaTokenizer", "legacy": null})"), StartMarks::kBehindBos);
+  EXPECT_EQ(marks(R"({"tokenizer_class": "LlamaTokenizer"})"), StartMarks::kBehindBos);
+  for (const char* legacy : {"true", "false", "null"}) {
+    EXPECT_EQ(marks(std::string(R"({"tokenizer_class": "LlamaTokenizer", "add_prefix_space": false, )") +
+                    "\"legacy\": " + legacy + "}"),
+              StartMarks::kNone)
+        << legacy;
+  }
+  EXPECT_EQ(marks(R"({"tokenizer_class": "T5Tokenizer", "legacy": false})"), std::nullopt);
+  Write("tokenizer.json", "");
+  EXPECT_EQ(marks(R"({"tokenizer_class": "LlamaTokenizer", "legacy": false})"), std::nullopt);
 }
 
 /// A folder of a chat model: a SentencePiece model, and marks that were added to it.
