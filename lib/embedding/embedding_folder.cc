@@ -53,7 +53,8 @@ std::string TextOf(const ordered_json& object, const char* name) {
 /// What sentence-transformers writes before a text.
 struct Prompt {
   std::string text;
-  bool is_pooled = false;  ///< with the text
+  bool is_pooled = false;   ///< with the text
+  bool spells_bos = false;  ///< which the tokenizer does not put there by itself
 };
 
 /// What stands before a text without an instruction, in the marks of the tokenizer.
@@ -71,6 +72,7 @@ Prompt PromptOf(const EmbeddingSpec& spec, const ordered_json& tokenizer, bool b
       if (item.kind == TemplateItem::Kind::kBos) written = begins ? "" : TextOf(tokenizer, "bos_token");
       if (item.kind == TemplateItem::Kind::kEos) written = TextOf(tokenizer, "eos_token");
       prompt.is_pooled |= item.loss && !written.empty();
+      prompt.spells_bos |= item.kind == TemplateItem::Kind::kBos && !written.empty();
       prompt.text += written;
     }
   }
@@ -79,15 +81,17 @@ Prompt PromptOf(const EmbeddingSpec& spec, const ordered_json& tokenizer, bool b
 
 /// Texts of unlike lengths are padded, and cut, behind their tokens, so that the first is at position 0: some
 /// of transformers' tokenizers would pad before them. The models here know no token types.
-void WriteTokenizerConfig(const std::string& folder, ordered_json tokenizer) {
+void WriteTokenizerConfig(const std::string& folder, ordered_json tokenizer, const Prompt& prompt) {
   if (tokenizer.is_null()) return;
   for (const char* name : {"bos_token", "eos_token", "unk_token"}) {
     if (!TextOf(tokenizer, "pad_token").empty()) break;
     const std::string mark = TextOf(tokenizer, name);
     if (!mark.empty()) tokenizer["pad_token"] = mark;
   }
-  // A text behind {bos} begins as a text alone does: the older of two ways of SentencePiece in transformers.
-  if (TextOf(tokenizer, "tokenizer_class") == "LlamaTokenizer") tokenizer["legacy"] = true;
+  // A text behind {bos} begins as a text alone does: the older of two ways of SentencePiece in transformers,
+  // which are one where no prompt spells it. Then conversations are marked as the folder had it.
+  const bool is_llama = TextOf(tokenizer, "tokenizer_class") == "LlamaTokenizer";
+  if (is_llama && prompt.spells_bos) tokenizer["legacy"] = true;
   tokenizer["padding_side"] = "right";
   tokenizer["truncation_side"] = "right";
   tokenizer["model_input_names"] = {"input_ids", "attention_mask"};
@@ -181,7 +185,7 @@ void WriteEmbeddingFolder(const std::string& folder, const ModelConfig& config, 
   const ordered_json tokenizer = ReadObject(folder, kTokenizerConfig);
   const Prompt prompt = PromptOf(spec, tokenizer, !ReadTextMarks(folder).begin.empty());
   WriteEmbeddingSpec(folder, config, spec);
-  WriteTokenizerConfig(folder, tokenizer);
+  WriteTokenizerConfig(folder, tokenizer, prompt);
   WritePooling(folder, config.hidden_size, spec, prompt);
   const int64_t said = std::max(spec.query_max_len, spec.passage_max_len);
   const int64_t longest = said > 0 ? said : config.max_positions;

@@ -232,6 +232,19 @@ TEST_F(EmbeddingFolderTest, ASentencePieceTokenizerMarksTheBeginningBehindItsFir
   EXPECT_EQ(Read("tokenizer_config.json").at("legacy"), true);
 }
 
+TEST_F(EmbeddingFolderTest, ASentencePieceTokenizerThatPutsItsFirstMarkItselfMarksTextAsBefore) {
+  Write(GritSpec());
+  std::filesystem::remove(folder_.path("tokenizer.json"));
+  for (const char* legacy : {"", R"json("legacy": false, )json", R"json("legacy": true, )json"}) {
+    const std::string config = std::string(R"json({"bos_token": "<s>", )json") + legacy +
+                               R"json("tokenizer_class": "LlamaTokenizer"})json";
+    test::WriteFile(folder_.path("tokenizer_config.json"), config);
+    WriteEmbeddingFolder(folder_.path(), test::SmallLlama(), GritSpec());
+    const json before = json::parse(config), after = Read("tokenizer_config.json");
+    EXPECT_EQ(after.value("legacy", json()), before.value("legacy", json())) << config;
+  }
+}
+
 TEST_F(EmbeddingFolderTest, TextsAreCutAtTheLongerOfTheTwoLengths) {
   Write(GritSpec());
   EXPECT_EQ(Read("sentence_bert_config.json").at("max_seq_length"), 128);
