@@ -76,6 +76,7 @@ int EvaluateModel(const EvaluateSettings& options, const EngineProcess& process,
   job.process = process.setup;
   job.attn_backend = options.attn_backend;
   job.logits_path = options.logits;
+  job.logits_if_any = !IsTyped("logits", run->options);
   job.world = process.world;
   const nlohmann::ordered_json result =
       RunEvaluate(BuiltInFamilies(), BuiltInObjectives(), job, run->common.progress);

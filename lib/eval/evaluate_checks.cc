@@ -68,7 +68,18 @@ void CheckInputs(const EvaluateSettings& settings, const std::set<std::string>& 
   }
 }
 
+/// Of two sources of rankings, what the model lacks is not what is wrong.
+void RefuseSourcesBesideModel(const EvaluateSettings& settings) {
+  if (settings.checkpoint.empty()) return;
+  for (const auto& [flag, text] : InputsOf(&settings)) {
+    if (text->empty() || flag == "--checkpoint" || !Sources().contains(flag)) continue;
+    throw Error(ErrorCode::kUsage, flag, "does not go with the other inputs that are given: --checkpoint",
+                "", "give one of --checkpoint, the two files of vectors and --run; see METRICS in --help");
+  }
+}
+
 void CheckRetrieval(const EvaluateSettings& settings) {
+  RefuseSourcesBesideModel(settings);
   const RetrievalSettings& retrieval = settings.retrieval;
   std::set<std::string> required = {"--qrels"}, allowed = {"--run-out", "--baseline"};
   if (!settings.checkpoint.empty()) {

@@ -364,7 +364,7 @@ Subject OpenSubject(const ModelFamilies& families, const ObjectiveRegistry& obje
   if (!subject.set) return subject;
   const RecordKind records = subject.set->header().record_kind;
   subject.objective = ObjectiveOfRecords(objectives, records, subject.checkpoint);
-  if (subject.objective && !options.logits_path.empty()) {
+  if (subject.objective && !options.logits_path.empty() && !options.logits_if_any) {
     throw Error(ErrorCode::kUsage, "--logits",
                 "has a meaning where tokens are predicted, and " + options.data + " holds " +
                     RecordKindName(records) + " records",

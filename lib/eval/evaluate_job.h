@@ -39,7 +39,9 @@ struct EvaluateJobOptions {
   ProcessSetup process;
   std::string attn_backend = "auto";  ///< as ParseAttentionBackend takes it
   std::string logits_path;  ///< file or device that gets the first micro-batch's logits; empty: none
-  World* world = Solo();    ///< whose ranks divide the work and have the same options
+  /// Whether records whose tokens are not predicted are measured without logits; else they are refused.
+  bool logits_if_any = false;
+  World* world = Solo();  ///< whose ranks divide the work and have the same options
 };
 
 /// Text, conversations: how well each next token is predicted. Shards of other records, not on a pipe: what
@@ -51,7 +53,7 @@ struct EvaluateJobOptions {
 ///     data with their hashes
 /// \throws Error: kBadInput (data, checkpoint, other tokenizer), kUsage (also where a rank has another model
 ///     or other data, and where logits would replace what is read, or are asked for of records whose tokens
-///     are not predicted), kIo (also where another rank failed), kDevice, kNonFinite
+///     are not predicted, not if_any), kIo (also where another rank failed), kDevice, kNonFinite
 nlohmann::ordered_json RunEvaluate(const ModelFamilies& families, const ObjectiveRegistry& objectives,
                                    const EvaluateJobOptions& options, ProgressMode progress);
 

@@ -68,6 +68,12 @@ void RefuseOptionsOfModels(const std::vector<OptionValue>& options) {
   RefuseWithout("--checkpoint", of_models, options);
 }
 
+bool IsTyped(const std::string& key, const std::vector<OptionValue>& options) {
+  return std::any_of(options.begin(), options.end(), [&](const OptionValue& option) {
+    return option.key == key && option.origin == OptionOrigin::kCommandLine;
+  });
+}
+
 std::string FlagOfText(const std::vector<OptionValue>& options) {
   static const std::set<std::string> of_text = {"key", "bos", "no-bos", "eos", "no-eos"};
   for (const OptionValue& option : options) {

@@ -24,6 +24,10 @@ void RefuseOptionsOfOtherMetrics(const std::string& metric, const std::vector<Op
 /// \throws Error{kUsage} naming the first
 void RefuseOptionsOfModels(const std::vector<OptionValue>& options);
 
+/// Whether an option is on the command line.
+/// \param key of the option
+bool IsTyped(const std::string& key, const std::vector<OptionValue>& options);
+
 /// The first of the options on the command line that has a meaning for raw text alone, with its dashes;
 /// empty: none is there.
 std::string FlagOfText(const std::vector<OptionValue>& options);

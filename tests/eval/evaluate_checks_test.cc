@@ -80,7 +80,7 @@ TEST(EvaluateChecksTest, RetrievalIsOfOneOfModelVectorsAndRun) {
   EXPECT_THAT(ProblemOf(settings), StartsWith("--query-vectors: does not go with the other inputs"));
   settings = VectorsToSearch();
   settings.checkpoint = "run";
-  EXPECT_THAT(ProblemOf(settings), StartsWith("--corpus: is required by --metric retrieval"));
+  EXPECT_THAT(ProblemOf(settings), StartsWith("--query-vectors: does not go with the other inputs"));
   settings = SettingsOf("retrieval");
   settings.checkpoint = "run";
   settings.retrieval.qrels = "qrels";
@@ -166,7 +166,17 @@ TEST(EvaluateChecksTest, ASourceOfRankingsGivesWayToOneOfHigherPrecedence) {
   EXPECT_EQ(ProblemOf(settings, {{"run", kTyped}, {"checkpoint", kOfVariable}}), "");
   EXPECT_EQ(ProblemOf(settings, {{"run", kOfVariable}, {"checkpoint", kOfFile}}), "");
   EXPECT_THAT(ProblemOf(settings, {{"run", kOfFile}, {"checkpoint", kOfFile}}),
-              StartsWith("--corpus: is required by --metric retrieval"));
+              StartsWith("--run: does not go with the other inputs"));
+}
+
+TEST(EvaluateChecksTest, ASourceOfRankingsBesideAModelIsRefusedAsThatWhateverTheModelLacks) {
+  EvaluateSettings settings = RunToScore();
+  settings.checkpoint = "model";
+  const std::string beside_model = "--run: does not go with the other inputs that are given: --checkpoint";
+  EXPECT_THAT(ProblemOf(settings), StartsWith(beside_model));
+  settings.retrieval.corpus = "corpus.jsonl";
+  settings.retrieval.queries = "queries.jsonl";
+  EXPECT_THAT(ProblemOf(settings), StartsWith(beside_model));
 }
 
 TEST(EvaluateChecksTest, ASourceThatAMetricDoesNotHaveTakesThePlaceOfNoOther) {
