@@ -138,7 +138,6 @@ StartMarks MarksOfFolder(const std::string& folder) {
 void AskForStartMarks(const std::string& folder, StartMarks marks) {
   const std::optional<StartMarks> said = StartMarksOfFolder(folder);
   if (!said || said == marks) return;
-  if (marks == StartMarks::kBehindBos && said == StartMarks::kBehindSpecials) return;
   const std::filesystem::path path = std::filesystem::path(folder) / kTokenizerConfigName;
   auto config = OrderedJsonOf(AsText(ReadWholeFile(path, kMaxTokenizerConfigBytes)));
   config.erase("add_prefix_space");

@@ -28,9 +28,8 @@ std::optional<ChatTemplate> LoadTemplateFile(const std::string& path);
 /// Writes chat_template.jinja, from which transformers renders what the template renders here: special tokens
 /// that it uses and that tokens_folder's tokenizer_config.json names otherwise are set in its first lines.
 /// Likewise additional_chat_templates/tool_use.jinja, where conversations with tools have one of their own.
-/// A tokenizer_config.json of the folder says from then on what StartMarksOfFolder reads as the template's
-/// start_marks; but where the template asks for kBehindBos it may say kBehindSpecials, as embedding_folder.h
-/// does.
+/// A tokenizer_config.json of the folder for which StartMarksOfFolder reads something says from then on what
+/// it reads as the template's start_marks.
 /// \param chat_template in Jinja
 /// \throws Error{kIo}
 void WriteFolderTemplate(const std::string& folder, const ChatTemplate& chat_template,

@@ -53,7 +53,7 @@ struct EvaluateJobOptions {
 ///     data with their hashes
 /// \throws Error: kBadInput (data, checkpoint, other tokenizer), kUsage (also where a rank has another model
 ///     or other data, and where logits would replace what is read, or are asked for of records whose tokens
-///     are not predicted, not if_any), kIo (also where another rank failed), kDevice, kNonFinite
+///     are not predicted, unless logits_if_any), kIo (also where another rank failed), kDevice, kNonFinite
 nlohmann::ordered_json RunEvaluate(const ModelFamilies& families, const ObjectiveRegistry& objectives,
                                    const EvaluateJobOptions& options, ProgressMode progress);
 

@@ -91,11 +91,13 @@ void WriteModelFolder(const std::string& folder, const LanguageModel& model, con
     if (parts.embedding) WriteEmbeddingSpec(folder, model.config(), *parts.embedding);
   } else {
     WriteHfFolder(folder, model, tokenizer, weights);
-    if (parts.embedding) WriteEmbeddingFolder(folder, model.config(), *parts.embedding);
   }
   if (parts.chat_template) {
     WriteFolderTemplate(folder, *parts.chat_template, adapters ? parts.base_model : folder);
   }
+  // Behind it: where texts to embed and conversations ask the tokenizer for different marks, the former win,
+  // for the provenance has those of the latter.
+  if (parts.embedding && !adapters) WriteEmbeddingFolder(folder, model.config(), *parts.embedding);
 }
 
 /// It says all that the checkpoint does of how its weights came about, so that tools take it for the model

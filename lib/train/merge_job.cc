@@ -14,6 +14,7 @@
 #include "lib/model/open_model.h"
 #include "lib/model/peft_folder.h"
 #include "lib/spec/model_files.h"
+#include "lib/tok/tokenizer_folder.h"
 #include "lib/train/model_copy.h"
 
 namespace trainwright {
@@ -69,7 +70,9 @@ nlohmann::ordered_json Merge(const ModelFamilies& families, const std::string& a
   RequireFiniteWeights(model->parameters(), adapter_folder, "makes a weight that is not finite");
   const FolderEmbedding embedding = EmbeddingOf(adapter_folder, base_folder);
   std::optional<ChatTemplate> chat_template = FindFolderTemplate(adapter_folder);
-  if (chat_template) chat_template = FindAdapterTemplate(adapter_folder, base_folder);
+  if (chat_template && !StartMarksOfFolder(adapter_folder)) {  // its tokenizer is the base's
+    chat_template->start_marks = StartMarksOfFolder(base_folder).value_or(chat_template->start_marks);
+  }
   const nlohmann::ordered_json data = DataOf(adapter_folder, base_folder, chat_template.has_value());
   adapter_watch.ThrowIfChanged();
   base_watch.ThrowIfChanged();
