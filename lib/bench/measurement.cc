@@ -67,6 +67,7 @@ class Runner {
       if (prepared.exit_status != 0) Fail(variant, "its preparation", prepared);
     }
     CommandOptions how = options_.command;
+    how.ends_group = true;  // what a run leaves would slow those after it
     const bool reads_stdout = !options_.metrics.names.empty() && options_.metrics.file == "-";
     how.keep_output = reads_stdout;
     Sha256 hash;

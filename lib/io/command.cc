@@ -16,6 +16,7 @@
 #include <fstream>
 #include <sstream>
 #include <string_view>
+#include <thread>
 #include <vector>
 
 #include "lib/base/elapsed.h"
@@ -30,6 +31,7 @@ constexpr size_t kMostOutputBytes = size_t{256} << 20;
 constexpr size_t kErrorTailBytes = 4096;
 constexpr int kNotStarted = 127;
 constexpr int kLookAgain_ms = 100;
+constexpr double kGrace_s = 1;  ///< between the request to end and the end
 
 /// Two ends of a pipe, closed on the way out.
 class Pipe {
@@ -174,6 +176,23 @@ class Child {
     } catch (const std::exception&) {  // the process group has been killed, if not more
     }
   }
+  /// \pre not reaped, or somebody is left of the group: its number is nobody else's until then
+  void SignalGroup(int number) const { kill(-pid_, number); }
+  /// Waits for what is left of the process group, which was asked to end; kills it where it does not, or a
+  /// signal asks this process to stop. What cannot be killed is not waited for.
+  /// \pre reaped
+  void AwaitGroup() const {
+    const auto start = std::chrono::steady_clock::now();
+    for (bool killed = false; kill(-pid_, 0) == 0;) {
+      if (SecondsSince(start) >= 2 * kGrace_s) return;
+      if (!killed && (SecondsSince(start) >= kGrace_s || StopSignal() != 0)) {
+        SignalGroup(SIGKILL);
+        killed = true;
+      }
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      if (all_descendants_) ReapOrphans();
+    }
+  }
   /// A descriptor that becomes readable when the process ends.
   int end_fd() const { return end_fd_; }
   void Reap(CommandRun* run) {
@@ -249,6 +268,7 @@ CommandRun RunCommand(const std::string& command, const CommandOptions& options)
     if (waits[kOutput].revents != 0) read_from(kOutput);
   }
   run.wall_s = SecondsSince(start);
+  if (options.ends_group) child.SignalGroup(SIGTERM);
   // What it wrote is there. A process that it left may go on without end, even where it cannot be killed.
   for (const int which : {kErrors, kOutput}) {
     constexpr int kMostPiecesOfPipe = 64;
@@ -256,6 +276,7 @@ CommandRun RunCommand(const std::string& command, const CommandOptions& options)
       if (options.ends_with_signals) ThrowIfStopped();
       const bool is_abandoned = options.abandoned != nullptr && *options.abandoned;
       const bool is_late = SecondsSince(start) >= options.timeout_s;
+      if (options.ends_group && SecondsSince(start) >= run.wall_s + kGrace_s) child.SignalGroup(SIGKILL);
       if (!is_late && !is_abandoned) continue;
       run.timed_out |= is_late;
       child.Kill();
@@ -263,6 +284,7 @@ CommandRun RunCommand(const std::string& command, const CommandOptions& options)
     }
   }
   child.Reap(&run);
+  if (options.ends_group) child.AwaitGroup();
   return run;
 }
 

@@ -22,6 +22,9 @@ struct CommandOptions {
   /// What is killed dies with all that descends from it, in whatever session (descendants.h); meanwhile no
   /// other child of this process is begun or waited for.
   bool all_descendants = false;
+  /// What is left of its process group when it has ended is ended, too, before the run is over: asked to by
+  /// SIGTERM, and killed a second later.
+  bool ends_group = false;
   std::vector<std::string> arguments = {};    ///< with a shell: its $1, $2, ...
   std::vector<std::string> environment = {};  ///< "NAME=value", besides this process's own
   /// Called with each piece of standard output as it comes, whatever its length in all; empty: nothing is.

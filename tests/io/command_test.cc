@@ -146,6 +146,48 @@ TEST(CommandTest, WhatAnEarlierCommandLeftIsSpared) {
   kill(server, SIGKILL);
 }
 
+TEST(CommandTest, WhatIsLeftOfItsGroupIsEndedWhereThatIsAskedFor) {
+  test::TemporaryFolder folder;
+  AdoptOrphans();
+  const CommandRun run = RunCommand("sleep 60 & echo $! > " + folder.path("left"),
+                                    {.all_descendants = true, .ends_group = true});
+  EXPECT_EQ(run.exit_status, 0);
+  EXPECT_FALSE(IsRunning(NumberIn(folder.path("left"))));
+}
+
+TEST(CommandTest, WhatIsLeftOfItsGroupMayEndItself) {
+  test::TemporaryFolder folder;
+  AdoptOrphans();
+  RunCommand("(trap 'echo ended > " + folder.path("said") + "; exit' TERM; : > " + folder.path("ready") +
+                 "; while :; do sleep 0.01; done) & until [ -e " + folder.path("ready") +
+                 " ]; do sleep 0.01; done",
+             {.all_descendants = true, .ends_group = true});
+  EXPECT_EQ(test::ReadFile(folder.path("said")), "ended\n");
+}
+
+TEST(CommandTest, WhatIsLeftOfItsGroupAndDoesNotEndIsKilledAndNotTimed) {
+  test::TemporaryFolder folder;
+  AdoptOrphans();
+  const CommandRun run = RunCommand("(trap '' TERM; exec sleep 60) & echo $! > " + folder.path("left") +
+                                        "; sleep 0.2",
+                                    {.all_descendants = true, .ends_group = true});
+  EXPECT_FALSE(IsRunning(NumberIn(folder.path("left"))));
+  EXPECT_LT(run.wall_s, 1);
+}
+
+TEST(CommandTest, OutputWithoutEndOfWhatIsLeftOfItsGroupIsNoTimeout) {
+  AdoptOrphans();
+  for (const char* command : {"yes & sleep 0.1", "(trap '' TERM; exec yes) & sleep 0.1"}) {
+    const auto start = std::chrono::steady_clock::now();
+    const CommandRun run = RunCommand(command, {.timeout_s = 60,
+                                                .all_descendants = true,
+                                                .ends_group = true,
+                                                .on_output = [](std::string_view) {}});
+    EXPECT_FALSE(run.timed_out) << command;
+    EXPECT_LT(SecondsSince(start), 30) << command;
+  }
+}
+
 TEST(CommandTest, AProcessLeftInTheBackgroundIsNotWaitedFor) {
   const CommandRun run = RunCommand("sleep 20 & echo started", {.keep_output = true});
   EXPECT_EQ(run.output, "started\n");

@@ -54,6 +54,25 @@ TEST(BenchToolTest, APercentSignMeansWhatItSays) {
   EXPECT_EQ(RunShell(command + "2%%").exit_status, 2);
 }
 
+TEST(BenchToolTest, WhatACommandLeavesInTheBackgroundEndsWithIt) {
+  const test::TemporaryFolder folder;
+  const ProcessResult run =
+      RunShell("cd " + folder.path() +
+               " && bench --before 'sleep 600 & echo $! >> left' --after true --max-regression 9999 --json" +
+               kQuick + "> told || exit; for pid in $(cat left); do ! kill -0 $pid || exit 9; done");
+  EXPECT_EQ(run.exit_status, 0) << run.standard_error;
+}
+
+TEST(BenchToolTest, WhatThePreparationStartsIsThereForTheRun) {
+  const test::TemporaryFolder folder;
+  const ProcessResult run =
+      RunShell("cd " + folder.path() +
+               " && bench --prepare 'sleep 30 & echo $! > server; echo $! >> all' --before 'kill -0 $(cat "
+               "server)' --after 'kill -0 $(cat server)' --max-regression 9999" +
+               kQuick + "; status=$?; kill $(cat all); exit $status");
+  EXPECT_EQ(run.exit_status, 0) << run.standard_error;
+}
+
 TEST(BenchToolTest, JsonHoldsEverySampleOfEveryRun) {
   const ProcessResult run = RunShell(
       "bench --before true --after true --min-rounds 4 --max-rounds 4 --json --max-regression 10000");
