@@ -64,6 +64,16 @@ TEST_F(TrainStatusTest, TellsCompleteStoppedDamagedAndNoRunApart) {
   EXPECT_EQ(text.exit_status, 2) << "--json has no meaning without --status";
 }
 
+TEST_F(TrainStatusTest, AReaderThatWentAwayIsNoError) {
+  const ProcessResult result = Shell(R"sh(
+    train -q --model tiny.json --steps 2 --out run || exit
+    for json in '' --json; do
+      { sleep 0.2; train --status run $json 2> err; echo $? >> err; } | true
+      cat err
+    done)sh");
+  EXPECT_EQ(result.standard_output, "0\n0\n") << result.standard_error;
+}
+
 TEST_F(TrainStatusTest, ARunWhoseRecordIsDamagedIsDamaged) {
   const ProcessResult status = Shell(R"(
     train -q --model tiny.json --steps 2 --out run && rm run/complete.json || exit 9
