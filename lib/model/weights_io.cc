@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <functional>
 #include <iterator>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -17,6 +18,7 @@
 #include "lib/base/error.h"
 #include "lib/base/version.h"
 #include "lib/codec/checkpoint_encoder.h"
+#include "lib/codec/compressed_file.h"
 #include "lib/formats/json_text.h"
 #include "lib/formats/safetensors.h"
 #include "lib/io/byte_source.h"
@@ -77,6 +79,16 @@ WeightFiles FindWeightFiles(const std::string& folder) {
               "holds neither model.safetensors nor model.safetensors.index.json", "",
               "weights of other formats (pytorch_model.bin, GGUF) become safetensors by transformers' "
               "save_pretrained");
+}
+
+/// Reads a file of weights; what is wrong with it has a hint, the usual one if no other.
+void ReadWithHint(const std::function<void()>& read) {
+  try {
+    read();
+  } catch (const Error& error) {
+    if (!error.hint().empty() || error.code() != ErrorCode::kBadInput) throw;
+    throw Error(error.code(), error.object(), error.problem(), error.place(), kFetchHint);
+  }
 }
 
 /// Tensors that older tools stored though the model computes them: rotary frequencies, causal masks.
@@ -186,13 +198,8 @@ class WeightsLoader {
   }
 
   void Load(const std::string& folder) {
-    for (const auto& [file, listed] : FindWeightFiles(folder)) {
-      try {
-        LoadFile(folder + "/" + file, listed);
-      } catch (const Error& error) {
-        if (!error.hint().empty() || error.code() != ErrorCode::kBadInput) throw;
-        throw Error(error.code(), error.object(), error.problem(), error.place(), kFetchHint);
-      }
+    for (const auto& file : FindWeightFiles(folder)) {
+      ReadWithHint([&] { LoadFile(folder + "/" + file.first, file.second); });
     }
     std::erase_if(copies_, [this](const Copy& copy) {
       const bool is_only = loaded_[copy.parameter].empty();
@@ -387,6 +394,15 @@ std::vector<std::string> WeightFileNames(const std::string& folder) {
   for (const auto& [name, tensors] : FindWeightFiles(folder)) names.push_back(name);
   if (names != std::vector<std::string>{kWeightsFileName}) names.emplace_back(kWeightsIndexFileName);
   return names;
+}
+
+void RequireWholeWeightFiles(const std::string& folder) {
+  for (const auto& file : FindWeightFiles(folder)) {
+    ReadWithHint([&] {
+      const MappedFile mapped(folder + "/" + file.first);
+      if (!IsStream(mapped.bytes())) ParseSafetensors(mapped.bytes(), mapped.path());
+    });
+  }
 }
 
 void LoadWeights(const std::string& folder, FlatParameters* parameters) {

@@ -42,6 +42,11 @@ void SaveWeights(const FlatParameters& parameters, OverwritableSink* sink, const
 /// \throws as LoadWeights
 std::vector<std::string> WeightFileNames(const std::string& folder);
 
+/// Looks at the headers and sizes of a folder's files of weights, which costs no more than opening them: for
+/// a run that reads the weights later. Of a compressed stream nothing is looked at.
+/// \throws as LoadWeights, on a file that is missing, cut, or no safetensors file
+void RequireWholeWeightFiles(const std::string& folder);
+
 /// Fills every parameter, but those of adapters and of the projection of embeddings, from a folder's
 /// model.safetensors, or from the files that its model.safetensors.index.json names; F32, BF16 and F16
 /// sources. Then refreshes the compute copy. Files are mapped one at a time and leave memory tensor by

@@ -12,6 +12,7 @@
 #include "lib/model/hf_folder.h"
 #include "lib/model/open_model.h"
 #include "lib/model/peft_folder.h"
+#include "lib/model/weights_io.h"
 #include "lib/tok/tokenizer.h"
 
 namespace trainwright {
@@ -49,6 +50,7 @@ StartModel OpenStartModel(const FamilyList& families, const std::string& path,
     }
     start.tokenizer_known = true;
   }
+  RequireWholeWeightFiles(start.folder);
   start.provenance["files"] = HashesOfModel(start.folder, verified);
   return start;
 }

@@ -28,7 +28,7 @@ struct StartModel {
 
 /// Opens a checkpoint folder, a run directory of train, or a model folder of Hugging Face, and compares it
 /// with the data's tokenizer. Files that the folder's metadata.json lists are checked against it; all are
-/// hashed.
+/// hashed, and of the weights headers and sizes are checked, which are loaded after the data.
 /// \throws Error{kBadInput} when the folder holds no such model, or was made with another tokenizer;
 ///     Error{kIo}
 StartModel OpenStartModel(const FamilyList& families, const std::string& path,

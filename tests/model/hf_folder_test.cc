@@ -276,6 +276,17 @@ TEST_F(ShardedFolderTest, AShardThatIsCutIsNamed) {
   }
 }
 
+TEST_F(ShardedFolderTest, AShardThatIsCutIsNamedBeforeAnyIsLoaded) {
+  EXPECT_EQ(test::MessageOf([&] { RequireWholeWeightFiles(folder_.path()); }), "");
+  const auto size = std::filesystem::file_size(folder_.path(kSecond));
+  for (const auto kept : {uintmax_t{0}, uintmax_t{7}, uintmax_t{100}, size - 1}) {
+    std::filesystem::resize_file(folder_.path(kSecond), kept);
+    EXPECT_THAT(test::MessageOf([&] { RequireWholeWeightFiles(folder_.path()); }),
+                testing::HasSubstr(kSecond))
+        << kept;
+  }
+}
+
 TEST_F(ShardedFolderTest, AnIndexThatLeavesTheFolderIsRefused) {
   for (const char* name : {"../model.safetensors", "/etc/passwd", "..", "", "a/b"}) {
     index_["weight_map"]["model.norm.weight"] = name;
