@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <iterator>
 #include <sstream>
 #include <string_view>
 #include <utility>
@@ -232,7 +233,27 @@ SystemClaims ClaimsOfSystem(const std::string& system) {
   return {};
 }
 
-/// The claims whose text holds `only`, and nothing else of the system.
+bool IsAboutOneOf(const Contradiction& contradiction, const std::vector<Claim>& claims) {
+  const std::string_view about = contradiction.about;
+  return !about.empty() && std::any_of(claims.begin(), claims.end(), [about](const Claim& claim) {
+    return std::string_view(claim.text).find(about) != std::string_view::npos;
+  });
+}
+
+/// The table and JSON of what speaks against the guide.
+void AddContradictions(const std::vector<Contradiction>& contradictions, ClaimsResult* result) {
+  Table table({"of the guide", "contradiction"});
+  nlohmann::ordered_json rows = nlohmann::ordered_json::array();
+  for (const Contradiction& contradiction : contradictions) {
+    const std::string about = contradiction.about;
+    table.AddRow({about.empty() ? "as a whole" : about, contradiction.text});
+    rows.push_back({{"about", about}, {"text", contradiction.text}});
+  }
+  if (!rows.empty()) result->text += "\n" + table.ToString();
+  result->json["contradictions"] = std::move(rows);
+}
+
+/// The claims whose text holds `only`, with what contradicts them, and nothing else of the system.
 /// \throws Error{kUsage} where there are none
 SystemClaims Selected(SystemClaims all, const std::string& only) {
   TRAINWRIGHT_CHECK(!all.claims.empty());
@@ -243,6 +264,10 @@ SystemClaims Selected(SystemClaims all, const std::string& only) {
     texts += (texts.empty() ? "" : "; ") + std::string(claim.text);
     if (std::string_view(claim.text).find(only) != std::string_view::npos) selected.claims.push_back(claim);
   }
+  std::copy_if(all.contradictions.begin(), all.contradictions.end(),
+               std::back_inserter(selected.contradictions), [&](const Contradiction& contradiction) {
+                 return IsAboutOneOf(contradiction, selected.claims);
+               });
   if (!selected.claims.empty()) return selected;
   throw Error(ErrorCode::kUsage, "--claims-only " + only, "no claim has that in its text", "",
               "the claims are: " + texts);
@@ -350,6 +375,7 @@ ClaimsResult CheckClaims(const ClaimsRequest& request, ProgressMode progress_mod
                  {"load_1min", host.load_1min},      {"claims", rows},           {"variants", variant_rows}};
   result.text = hardware + "; " + DescribeRuns(contrastive, long_document, scale) + "\n\n" + table.ToString();
   if (!variant_rows.empty()) result.text += "\n" + variants.ToString();
+  AddContradictions(of_system.contradictions, &result);
   result.exit_status = StatusOfClaims(verdicts);
   if (result.stopped == nullptr) {
     result.stopped = UntilStopped([&] {

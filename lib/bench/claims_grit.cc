@@ -17,6 +17,16 @@ SystemClaims GritClaims() {
       {"grit", "everything: 25-50 % faster", kWholeRunMetric, 1.25, "--objective grit",
        "--objective grit --preset grit-fast", false, ClaimData::kContrastive},
   };
+  described.contradictions = {
+      {"", "no published code has the guide's module of optimizations: its shares are unmeasured"},
+      {"compilation",
+       "a captured graph needs fixed shapes, and the code pads to the longest text of a batch"},
+      {"checkpointing",
+       "the forward pass that is repeated costs 20-33 % more compute, beside a faster forward pass"},
+      {"checkpointing",
+       "preserve_rng_state=false is wrong with GradCache and dropout, which adapters have there"},
+      {"everything", kSharesDoNotCompose},
+  };
   return described;
 }
 

@@ -31,6 +31,14 @@ SystemClaims RefocusedClaims() {
                          {"refocused", "background upload: p99 of a step +5 % at most", kSlowStepMetric, 1.05,
                           "--steps 24 --save-every 0", "--steps 24 --save-every 4 --async-save on", false})),
   };
+  described.contradictions = {
+      {"", "guide, its commit and the newest code differ in accumulation, save steps, workers, compilation"},
+      {"", "pre-tokenized data are announced, and the code trained from them already"},
+      {"", kSharesDoNotCompose},
+      {"cheap loop",
+       "the scheduler steps with the optimizer alone, and then once for each process of the launcher"},
+      {"background upload", "no code reads the option of compression: uploads are always gzip"},
+  };
   described.suite = {
       {"loader", "--workers 0 --pin off --prefetch 2", ClaimData::kText, kLarger},
       {"loader", "--workers 2 --pin on --prefetch 2", ClaimData::kText, kLarger},

@@ -28,6 +28,17 @@ SystemClaims RftClaims() {
       AtGuideSize(kShape, {"rft", "all together: 3-5x a epoch", kSpeedMetric, 3, "--preset rft-baseline",
                            "--preset rft-fast", false}),
   };
+  described.contradictions = {
+      {"",
+       "50 steps of warm-up and 50 between logs exceed the 42 steps of 16 x 4, 3 epochs, some 900 examples"},
+      {"",
+       "gradient_clip_norm is no option of the trainer, whose run fails; fp16_opt_level O2 is Apex's alone"},
+      {"", "checkpoints of the model alone cannot be resumed"},
+      {"checkpointing off", "20-30 % of the speed; by the guide of lora 5 %"},
+      {"all together",
+       "the effective batch doubles (32 to 64) with everything else: compare samples a second"},
+      {"all together", kSharesDoNotCompose},
+  };
   return described;
 }
 

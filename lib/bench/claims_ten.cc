@@ -54,6 +54,20 @@ SystemClaims TenClaims() {
        "--model ten-small-32k --seq 32768 --mixed-precision fp16 --ten-scan fused", true, kLong, true},
   };
   described.suite.assign(std::begin(kLevers), std::end(kLevers));
+  described.contradictions = {
+      {"370", "0.370 s at 22,089 tokens/s are 8,173 tokens, not 4 x 32,768; 17 s at 50 tokens/s are 850"},
+      {"370", "3,236 batches an hour, as another page says, are 1.11 s a batch"},
+      {"all together", "17,000 ms to 160-200 ms are 85x to 106x; 100x takes 170 ms, which no line reports"},
+      {"all together", kSharesDoNotCompose},
+      {"memory -50 %", "240 MB of weights are fp16's, but autocast keeps them in fp32 (0.49 GB and more)"},
+      {"", "720 MB of optimizer are neither AdamW's in fp32 (985 MB of 123.1M parameters) nor with masters"},
+      {"",
+       "2,000 MB of activations leave out the logits of 131,072 tokens: 13 GB in fp16 without a fused loss"},
+      {"", "small is called 123M, 128M and 180M; 256 chunks in a cache are 17-67 MB, not 4 GB"},
+      {"", "more workers for slow data, fewer for an idle GPU: data_wait_s decides"},
+      {"", "one-cycle, clipping, TensorBoard and resuming are credited and never measured one by one"},
+      {"", "a sequence of 32K tokens is no memory of 32K: decays bound what is recalled"},
+  };
   described.add_tables = &AddTenTables;
   return described;
 }

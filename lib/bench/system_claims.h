@@ -38,9 +38,21 @@ struct SuiteCase {
   const char* guide = "";  ///< as of Claim
 };
 
+/// Where a guide contradicts itself, its own code, or what is known of the hardware; printed beside its
+/// claims.
+struct Contradiction {
+  const char* about;  ///< words of the claims that it is about; "": the guide as a whole
+  const char* text;
+};
+
+/// Of every guide that gives a number for all its levers together.
+inline constexpr char kSharesDoNotCompose[] =
+    "shares of single levers do not compose: bench --ablate cumulative measures levers together";
+
 struct SystemClaims {
   std::vector<Claim> claims;
   std::vector<SuiteCase> suite = {};
+  std::vector<Contradiction> contradictions = {};
   /// Adds tables after those of the claims and of the suite, and their JSON; null: there are none.
   /// \param budget_s as of CheckClaims
   void (*add_tables)(const ClaimsWorkplace& workplace, double budget_s, ClaimsResult* result) = nullptr;

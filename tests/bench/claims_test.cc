@@ -2,12 +2,14 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <set>
 #include <string>
 #include <vector>
 
 #include "lib/bench/claims_ten_guide.h"
 #include "lib/bench/comparison.h"
+#include "lib/bench/system_claims.h"
 
 namespace trainwright {
 namespace {
@@ -17,6 +19,21 @@ TEST(ClaimsTest, EverySystemOfTheGuidesHasClaims) {
     EXPECT_GE(ClaimsOf(system).size(), 4u) << system;
   }
   EXPECT_TRUE(ClaimsOf("unknown").empty());
+}
+
+TEST(ClaimsTest, EveryGuidesContradictionsAreCitedAndAboutClaimsOfItsOwn) {
+  for (const SystemClaims& system :
+       {GritClaims(), RefocusedClaims(), RftClaims(), LoraClaims(), TenClaims()}) {
+    const std::string name = system.claims.front().system;
+    EXPECT_FALSE(system.contradictions.empty()) << name;
+    for (const Contradiction& contradiction : system.contradictions) {
+      const bool is_about_one =
+          std::any_of(system.claims.begin(), system.claims.end(), [&](const Claim& claim) {
+            return std::string(claim.text).find(contradiction.about) != std::string::npos;
+          });
+      EXPECT_TRUE(is_about_one) << name << ": " << contradiction.about;
+    }
+  }
 }
 
 TEST(ClaimsTest, EachClaimOfGritIsMeasuredByWhatItIsAbout) {

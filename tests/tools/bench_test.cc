@@ -293,6 +293,18 @@ TEST(BenchToolTest, ClaimsAreMeasuredOrSayWhichFeatureIsAbsent) {
   }
 }
 
+TEST(BenchToolTest, WhatContradictsAClaimIsCitedBesideIt) {
+  const test::TemporaryFolder folder;
+  const ProcessResult run = RunShell("cd " + folder.path() + kTrainOnceForEachSetOfFlags +
+                                     "bin/bench --claims lora --claims-only 'compilation' --budget 0.1 "
+                                     "--json > other; bin/bench --claims lora --claims-only 'pinned memory' "
+                                     "--budget 0.1 --save saved.json");
+  EXPECT_THAT(run.standard_output, testing::HasSubstr("on in the guide, off in its code"))
+      << run.standard_error;
+  EXPECT_EQ(json::parse(test::ReadFile(folder.path("saved.json"))).at("contradictions").size(), 1u);
+  EXPECT_EQ(json::parse(test::ReadFile(folder.path("other"))).at("contradictions"), json::array());
+}
+
 TEST(BenchToolTest, OfTheClaimsOnlyThoseThatAreNamedAreMeasured) {
   const test::TemporaryFolder folder;
   const ProcessResult run =
