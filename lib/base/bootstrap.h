@@ -15,7 +15,6 @@ namespace trainwright {
 
 struct Interval {
   double low = 0, high = 0;
-  double half_width() const { return (high - low) / 2; }
   bool contains(double value) const { return low <= value && value <= high; }
 };
 

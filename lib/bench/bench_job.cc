@@ -140,6 +140,11 @@ nlohmann::ordered_json RowJson(const BenchRow& row) {
           {"warnings", row.warnings}};
 }
 
+/// How far an interval reaches from the median, to the side where that is more.
+double ReachOf(const MedianEstimate& estimate) {
+  return std::max(estimate.interval.high - estimate.median, estimate.median - estimate.interval.low);
+}
+
 /// Measures until the deciding metric of every variant is known closely enough.
 Measurement MeasureClosely(const BenchSettings& settings, const std::vector<Variant>& variants,
                            const MeasurementOptions& options, const std::string& label) {
@@ -149,8 +154,7 @@ Measurement MeasureClosely(const BenchSettings& settings, const std::vector<Vari
     progress.Update(so_far.rounds.size());
     for (size_t after = std::min<size_t>(1, variants.size() - 1); after < variants.size(); ++after) {
       const auto comparison = Compare(so_far, 0, after, settings.by, settings.comparison);
-      if (!comparison || comparison->log_ratio.interval.half_width() > limit ||
-          comparison->control.interval.half_width() > limit) {
+      if (!comparison || ReachOf(comparison->log_ratio) > limit || ReachOf(comparison->control) > limit) {
         return false;
       }
     }

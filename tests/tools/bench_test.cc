@@ -399,6 +399,18 @@ TEST(BenchToolTest, OptionsThatWouldHaveNoEffectAreRefused) {
   }
 }
 
+TEST(BenchToolTest, RoundsGoOnUntilTheIntervalIsNarrowToEitherSide) {
+  const test::TemporaryFolder folder;
+  // After three rounds of 1 and two of 1.05 the median is that of no change, and the interval ends at 1.05.
+  test::WriteFile(folder.path("run.sh"), R"sh(echo >> runs
+if [ $(wc -l < runs) -le 6 ]; then echo '{"cost": 1}'; else echo '{"cost": 1.05}'; fi)sh");
+  const ProcessResult run = RunShell("cd " + folder.path() + " && bench --before " + Costing(1) +
+                                     "--after 'sh run.sh' --metric cost --by cost --output-check off "
+                                     "--warmup 0 --min-rounds 5 --max-rounds 6 --width 4 --json");
+  EXPECT_EQ(json::parse(run.standard_output).at("measurements").at(0).at("rounds").size(), 6u)
+      << run.standard_error;
+}
+
 TEST(BenchToolTest, OneBoundOfTheRoundsMovesTheDefaultOfTheOther) {
   const auto rounds = [](const std::string& bounds) {
     const ProcessResult run = RunShell("bench --before true --after true --json --budget 0 " + bounds);
