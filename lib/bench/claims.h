@@ -55,7 +55,7 @@ struct Unmeasured {
 Unmeasured WhyUnmeasured(const Claim& claim, const std::string& help, bool gpu);
 
 struct ClaimsResult {
-  std::string text;             ///< the tables: of the claims, and of the runs that were measured
+  std::string text;  ///< the tables: of the claims, of the runs that were measured, of contradictions
   nlohmann::ordered_json json;  ///< the same; "variants" has one row of four figures (RunFigures) for each
   int exit_status = 0;          ///< StatusOfClaims
   /// The Error of a signal that ended it before all was measured: text and JSON hold what was.
