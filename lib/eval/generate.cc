@@ -104,12 +104,16 @@ class Generator {
   }
   int64_t NumberOf(const Slot& slot) const { return &slot - slots_.data(); }
 
-  std::shared_ptr<Prompt> Read();
+  /// Reads the next prompt, which waits then.
+  /// \returns whether there was one
+  bool Read();
   /// The prompt of which the next sample is; null when there is none, or when those that run must end first.
   std::shared_ptr<Prompt> PromptToStart();
   /// Makes room for sequences of this length, unless some are being decoded.
   /// \returns whether there is room
   bool Reserve(int64_t tokens);
+  /// The most sequences that are decoded together from here on. Reads prompts ahead until that is known.
+  int64_t SequencesToCome();
   /// Puts waiting samples into idle slots.
   /// \returns whether there were any
   bool Fill();
@@ -144,16 +148,16 @@ class Generator {
   int64_t capacity_ = 0;  // tokens of a sequence
   std::vector<Slot> slots_;
   std::deque<std::shared_ptr<Prompt>> prompts_;  // with samples started and not yet given out, in order
-  std::shared_ptr<Prompt> read_;                 // waits for room
+  std::deque<std::shared_ptr<Prompt>> waiting_;  // read and not begun
   bool exhausted_ = false;
   GenerationCounts counts_;
 };
 
-std::shared_ptr<Prompt> Generator::Read() {
+bool Generator::Read() {
   TokenizedPrompt tokenized;
   if (exhausted_ || !next_prompt_(&tokenized)) {
     exhausted_ = true;
-    return nullptr;
+    return false;
   }
   TRAINWRIGHT_CHECK(!tokenized.ids.empty() || tokenized.state != nullptr);
   auto prompt = std::make_shared<Prompt>();
@@ -172,16 +176,18 @@ std::shared_ptr<Prompt> Generator::Read() {
   ++counts_.prompts;
   counts_.prompt_tokens += tokenized.ids.size();
   counts_.context_tokens += static_cast<uint64_t>(prompt->context_tokens());
-  return prompt;
+  waiting_.push_back(std::move(prompt));
+  return true;
 }
 
 std::shared_ptr<Prompt> Generator::PromptToStart() {
   if (!prompts_.empty() && prompts_.back()->started < options_.samples) return prompts_.back();
-  if (read_ == nullptr) read_ = Read();
-  if (read_ == nullptr) return nullptr;
-  const int64_t longest = read_->length() + options_.max_tokens;
-  if (!Reserve(std::min(context_, longest))) return nullptr;
-  prompts_.push_back(std::exchange(read_, nullptr));
+  if (waiting_.empty() && !Read()) return nullptr;
+  const int64_t length = waiting_.front()->length();
+  // Any number of tokens may be asked for: the sum with the length may be beyond 64 bits.
+  if (!Reserve(length + std::min(context_ - length, options_.max_tokens))) return nullptr;
+  prompts_.push_back(std::move(waiting_.front()));
+  waiting_.pop_front();
   return prompts_.back();
 }
 
@@ -191,13 +197,21 @@ bool Generator::Reserve(int64_t tokens) {
   constexpr int64_t kStep = 256;
   if (options_.keep_prefix) tokens = std::max(tokens, 2 * capacity_);  // what is held is lost when it grows
   capacity_ = context_ == kUnlimited ? kUnlimited : std::min(context_, (tokens + kStep - 1) / kStep * kStep);
+  const int64_t sequences = SequencesToCome();
   decoder_ = nullptr;  // its memory goes first
-  decoder_ = model_->NewDecoder(capacity_, options_.batch);
+  decoder_ = model_->NewDecoder(capacity_, sequences);
   for (Slot& slot : slots_) {
     slot.prompt = nullptr;
     slot.held.clear();
   }
   return true;
+}
+
+int64_t Generator::SequencesToCome() {
+  const auto samples = [this] { return std::ssize(waiting_) * options_.samples; };
+  while (samples() < options_.batch && Read()) {
+  }
+  return std::min(options_.batch, samples());
 }
 
 bool Generator::Fill() {

@@ -1,10 +1,10 @@
 /// Continuing prompts, many at a time.
 ///
-/// A fixed number of sequences is decoded together; one that ends makes room for the next sample, and samples
-/// of one prompt share its computation. What a sample is depends on the seed, its prompt's and its own
-/// number, not on when it ran: random numbers are those of (seed, prompt, sample, token). Logits computed in
-/// other company can differ in the last bits, and with them a choice between near equals; with
-/// `batch_invariant` they do not.
+/// Up to a fixed number of sequences is decoded together; one that ends makes room for the next sample, and
+/// samples of one prompt share its computation. Memory is for as many sequences as there are samples to come,
+/// up to that number. What a sample is depends on the seed, its prompt's and its own number, not on when it
+/// ran: random numbers are those of (seed, prompt, sample, token). Logits computed in other company can differ
+/// in the last bits, and with them a choice between near equals; with `batch_invariant` they do not.
 #pragma once
 
 #include <cstdint>
@@ -35,7 +35,7 @@ struct GenerationOptions {
   int64_t max_tokens = 128;
   int64_t samples = 1;                          ///< of each prompt
   int64_t first_sample = 0, sample_stride = 1;  ///< their numbers: the i-th is first + i * stride
-  int64_t batch = 16;                           ///< sequences decoded together
+  int64_t batch = 16;                           ///< sequences decoded together at most
   bool batch_invariant = false;
   /// Compute of a prompt only what follows the tokens that it has in common with what its sequence held
   /// before, as in a conversation; not of one with contexts or a state.

@@ -69,6 +69,19 @@ Facts FactsOfJob(const Checkpoint& checkpoint, const GenerateSettings& settings,
   return facts;
 }
 
+/// How many sequences are decoded together at most, as far as the settings say it.
+int64_t MostSequences(const GenerateSettings& settings) {
+  if (settings.chat) return 1;  // a turn waits for the answer before it
+  return settings.prompt ? std::min(settings.batch, settings.samples) : settings.batch;
+}
+
+MemoryUser MemoryUserOf(const GenerateSettings& settings) {
+  const int64_t sequences = MostSequences(settings);
+  if (sequences == 1) return {"generation of a sequence", "lower --max-tokens, or shorten the prompts"};
+  return {"generation of " + std::to_string(sequences) + " sequences",
+          "lower --batch or --max-tokens, or shorten the prompts"};
+}
+
 /// Refuses what a conversation cannot do.
 void CheckChat(const GenerateSettings& settings) {
   if (!settings.chat) return;
@@ -141,7 +154,8 @@ class Job {
       ends_of_tool_prompts_ =
           std::make_shared<PromptEnds>(PromptEnds{.ids = tool_ends_->ids, .stop = StopCheckOf(&*tool_ends_)});
     }
-    output_ = MakeSampleOutput(checkpoint_.tokenizer.get(), &ends_, WritesText(settings, on_terminal), out);
+    output_ = MakeSampleOutput(checkpoint_.tokenizer.get(), &ends_, WritesText(settings, on_terminal),
+                               settings.log_probabilities, out);
     if (!settings.context_cache.empty()) OpenContexts();
     state_.emplace(settings, checkpoint_, precision_, world->is_writer());
   }
@@ -153,16 +167,15 @@ class Job {
       if (tool_ends_) facts["what ends a sample with tools"] = FactOf(*tool_ends_);
       RequireEqual(world_, facts);
     }
-    GenerationOptions options{
-        .sampling = settings_.sampling,
-        .max_tokens = settings_.max_tokens,
-        .samples = settings_.samples,
-        .batch = settings_.chat ? 1 : settings_.batch,  // a turn waits for the answer before it
-        .batch_invariant = settings_.batch_invariant,
-        .keep_prefix = settings_.chat,
-        .seed = settings_.seed,
-        .ends = ends_.ids,
-        .chosen_ids = static_cast<int64_t>(identity().vocab_size)};
+    GenerationOptions options{.sampling = settings_.sampling,
+                              .max_tokens = settings_.max_tokens,
+                              .samples = settings_.samples,
+                              .batch = MostSequences(settings_),
+                              .batch_invariant = settings_.batch_invariant,
+                              .keep_prefix = settings_.chat,
+                              .seed = settings_.seed,
+                              .ends = ends_.ids,
+                              .chosen_ids = static_cast<int64_t>(identity().vocab_size)};
     options.log_probabilities = settings_.log_probabilities;
     if (output_->watches()) options.watch = [this](uint32_t id) { output_->See(id); };
     state_->AskFor(&options);
@@ -395,10 +408,7 @@ nlohmann::ordered_json RunGenerate(const ModelFamilies& families, const Generate
   CheckChat(settings);
   CheckQuant(settings);
   return WithMemoryErrors(
-      [&] {
-        return MemoryUser{"generation of " + std::to_string(settings.batch) + " sequences",
-                          "lower --batch or --max-tokens, or shorten the prompts"};
-      },
+      [&] { return MemoryUserOf(settings); },
       [&] {
         std::optional<Job> job;
         DoAlike(world, [&] { job.emplace(families, settings, process, out, world, on_terminal); });

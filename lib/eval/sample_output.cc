@@ -16,7 +16,8 @@ namespace {
 /// One object a sample, one a line.
 class JsonLines final : public SampleOutput {
  public:
-  explicit JsonLines(ByteSink* out) : out_(out) {}
+  JsonLines(std::optional<int64_t> log_probabilities, ByteSink* out)
+      : log_probabilities_(log_probabilities), out_(out) {}
 
   void Write(const PromptLine& prompt, const Generation& generation, const std::string& text) override {
     nlohmann::ordered_json line = {{"prompt", prompt.text},
@@ -24,7 +25,7 @@ class JsonLines final : public SampleOutput {
                                    {"ids", generation.ids},
                                    {"sample", generation.sample},
                                    {"finish", FinishReasonName(generation.finish)}};
-    AddLogProbabilities(generation, &line);
+    if (log_probabilities_) AddLogProbabilities(generation, &line);
     std::string text_of_line = JsonTextOf(line);
     text_of_line.pop_back();  // its closing bracket
     for (const auto& [name, value] : prompt.others) {
@@ -40,23 +41,21 @@ class JsonLines final : public SampleOutput {
   }
 
  private:
-  static void AddLogProbabilities(const Generation& generation, nlohmann::ordered_json* line) {
-    if (generation.log_probabilities.empty()) return;
+  void AddLogProbabilities(const Generation& generation, nlohmann::ordered_json* line) const {
     auto chosen = nlohmann::ordered_json::array(), most = nlohmann::ordered_json::array();
-    bool has_most = false;
     for (const ChosenLogProbabilities& of_token : generation.log_probabilities) {
       chosen.push_back(of_token.chosen);
       auto pairs = nlohmann::ordered_json::array();
       for (const TokenLogProbability& other : of_token.most) {
         pairs.push_back(nlohmann::ordered_json::array({other.id, other.log_probability}));
       }
-      has_most = has_most || !pairs.empty();
       most.push_back(std::move(pairs));
     }
     (*line)["logprobs"] = std::move(chosen);
-    if (has_most) (*line)["top_logprobs"] = std::move(most);
+    if (*log_probabilities_ > 0) (*line)["top_logprobs"] = std::move(most);
   }
 
+  std::optional<int64_t> log_probabilities_;
   ByteSink* out_;
 };
 
@@ -119,9 +118,10 @@ bool WritesText(const GenerateSettings& settings, bool on_terminal) {
 }
 
 std::unique_ptr<SampleOutput> MakeSampleOutput(const Tokenizer* tokenizer, const SampleEnds* ends,
-                                               bool as_text, ByteSink* out) {
+                                               bool as_text, std::optional<int64_t> log_probabilities,
+                                               ByteSink* out) {
   if (as_text) return std::make_unique<Text>(tokenizer, ends, out);
-  return std::make_unique<JsonLines>(out);
+  return std::make_unique<JsonLines>(log_probabilities, out);
 }
 
 }  // namespace trainwright

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -36,7 +37,9 @@ void CheckFormat(const GenerateSettings& settings);
 bool WritesText(const GenerateSettings& settings, bool on_terminal);
 
 /// \param tokenizer, ends, out outlive the output
+/// \param log_probabilities what JSON lines have of them, as of GenerationOptions
 std::unique_ptr<SampleOutput> MakeSampleOutput(const Tokenizer* tokenizer, const SampleEnds* ends,
-                                               bool as_text, ByteSink* out);
+                                               bool as_text, std::optional<int64_t> log_probabilities,
+                                               ByteSink* out);
 
 }  // namespace trainwright

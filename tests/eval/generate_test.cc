@@ -5,8 +5,10 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <limits>
 #include <map>
 #include <memory>
+#include <numeric>
 #include <optional>
 #include <set>
 #include <span>
@@ -20,6 +22,7 @@
 #include "lib/score/answer.h"
 #include "tests/eval/bytes_model.h"
 #include "tests/model/families.h"
+#include "tests/objective/counting_body.h"
 #include "tests/support/support.h"
 
 namespace trainwright {
@@ -285,6 +288,14 @@ TEST(GenerateTest, StopsAtTheEndTokenAndAtTheContextsEnd) {
   EXPECT_THAT(stopped.ids, testing::Not(testing::Contains(end)));
 }
 
+TEST(GenerateTest, AnyNumberOfTokensMayBeAskedFor) {
+  const auto model = BytesModel();
+  const Generation generation =
+      GenerateOne(model.get(), {.max_tokens = std::numeric_limits<int64_t>::max()}, "To");
+  EXPECT_EQ(generation.finish, FinishReason::kContext);
+  EXPECT_EQ(generation.ids.size(), 63u);
+}
+
 TEST(GenerateTest, EverySampleMayEndWithItsFirstToken) {
   const auto model = BytesModel();
   std::vector<uint32_t> all;
@@ -305,6 +316,23 @@ TEST(GenerateTest, LongerPromptsMakeRoomForThemselves) {
     EXPECT_EQ(samples[i].ids, GenerateAll(model.get(), options, {prompts[i]}).samples[0].ids) << i;
   }
   EXPECT_EQ(samples[3].finish, FinishReason::kContext);
+}
+
+/// How many sequences the decoder has memory for.
+int64_t RoomOf(const GenerationOptions& options, const Prompts& prompts) {
+  const auto model = BytesModel();
+  const auto body = std::make_shared<test::CountingBody>(model->shared_body());
+  LanguageModel counted(body);
+  GenerateAll(&counted, options, prompts);
+  return body->decoded_sequences;
+}
+
+TEST(GenerateTest, MemoryIsForTheSequencesThatThereAre) {
+  const Prompts one = {Ids("To be")}, two = {Ids("To be"), Ids("x")};
+  EXPECT_EQ(RoomOf({.max_tokens = 2}, one), 1);
+  EXPECT_EQ(RoomOf({.max_tokens = 2, .samples = 3}, two), 6);
+  EXPECT_EQ(RoomOf({.max_tokens = 2, .samples = 3, .batch = 4}, two), 4);
+  EXPECT_EQ(RoomOf({.max_tokens = 2, .batch = 3}, kPrompts), 3);
 }
 
 TEST(GenerateTest, PromptsLongerThanTheContextAreRefused) {
@@ -416,6 +444,22 @@ TEST(GenerateJobTest, ALineThatIsNoPromptIsNamed) {
         test::MessageOf([&] { RunJob({.input = folder.path("prompts"), .max_tokens = 2}); });
     EXPECT_NE(message.find("line 2"), std::string::npos) << message;
   }
+}
+
+TEST(GenerateJobTest, ASampleOfNoTokensHasItsLogProbabilities) {
+  const test::TemporaryFolder folder;
+  test::WriteModel(folder.path());
+  std::vector<uint32_t> all(258);
+  std::iota(all.begin(), all.end(), 0u);
+  test::WriteFile(folder.path("generation_config.json"), nlohmann::json{{"eos_token_id", all}}.dump());
+  const GenerateSettings settings = {
+      .checkpoint = folder.path(), .prompt = "To be", .max_tokens = 3, .log_probabilities = 2};
+  MemorySink sink;
+  RunGenerate(test::Families(), settings, ProcessSetup(), &sink);
+  nlohmann::json sample = nlohmann::json::parse(AsText(sink.bytes()));
+  ASSERT_EQ(sample["ids"].size(), 0u);
+  EXPECT_EQ(sample["logprobs"], nlohmann::json::array());
+  EXPECT_EQ(sample["top_logprobs"], nlohmann::json::array());
 }
 
 TEST(GenerateJobTest, AStopEndsASampleAndIsNotPartOfItsText) {

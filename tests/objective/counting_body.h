@@ -1,6 +1,7 @@
 /// A body that counts its passes and passes everything on.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -13,6 +14,7 @@ class CountingBody final : public Body {
  public:
   explicit CountingBody(std::shared_ptr<Body> body) : body_(std::move(body)) {}
   int forward_passes = 0, backward_passes = 0;
+  int64_t decoded_sequences = 0;  ///< of the newest decoder
 
   const ModelConfig& config() const override { return body_->config(); }
   FlatParameters& parameters() override { return body_->parameters(); }
@@ -29,6 +31,7 @@ class CountingBody final : public Body {
   }
   at::Tensor HiddenGradient(int64_t num_tokens) override { return body_->HiddenGradient(num_tokens); }
   std::unique_ptr<BodyDecoder> NewDecoder(int64_t max_tokens, int64_t sequences) override {
+    decoded_sequences = sequences;
     return body_->NewDecoder(max_tokens, sequences);
   }
   int64_t activation_bytes() const override { return body_->activation_bytes(); }
