@@ -5,8 +5,8 @@
 #include "lib/base/error.h"
 #include "lib/io/byte_source.h"
 #include "lib/model/embedding_projection.h"
+#include "lib/model/generation_config.h"
 #include "lib/spec/config_json.h"
-#include "lib/spec/shared_fields.h"
 #include "lib/tok/folder_added_tokens.h"
 #include "lib/tok/tokenizer_folder.h"
 
@@ -17,17 +17,6 @@ using nlohmann::ordered_json;
 
 void WriteText(const std::string& path, const std::string& text) {
   WriteFileAtomically(path, AsBytes(text));
-}
-
-std::string GenerationConfig(const ModelConfig& config) {
-  ordered_json out;
-  out["_from_model_config"] = true;
-  if (config.bos_id >= 0) out["bos_token_id"] = config.bos_id;
-  out["do_sample"] = false;
-  if (const auto ends = EndsOrNull(config); !ends.is_null()) out["eos_token_id"] = ends;
-  out["max_length"] = config.max_positions;
-  if (config.pad_id >= 0) out["pad_token_id"] = config.pad_id;
-  return out.dump(2) + "\n";
 }
 
 std::string Utf8(uint32_t code_point) {
@@ -113,9 +102,10 @@ std::string TokenizerConfig(const TokenizerIdentity& tokenizer, const ModelConfi
 }  // namespace
 
 void WriteHfFolder(const std::string& folder, const LanguageModel& model, const TokenizerIdentity& tokenizer,
-                   const WeightsOutput& weights) {
+                   const WeightsOutput& weights, const ordered_json& generation_before) {
   WriteText(folder + "/config.json", EncodeConfigJson(model.config()));
-  WriteText(folder + "/generation_config.json", GenerationConfig(model.config()));
+  WriteText(folder + "/" + kGenerationConfigFileName,
+            EncodeGenerationConfig(model.config(), generation_before));
   AtomicFileSink weights_file(folder + "/model.safetensors");
   SaveWeights(model.parameters(), &weights_file, weights);
   weights_file.Commit();

@@ -10,6 +10,7 @@
 #pragma once
 
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 
@@ -23,9 +24,11 @@ namespace trainwright {
 
 /// Writes all files of the layout into an existing folder, each atomically. Another thread may train the
 /// model meanwhile when `weights` has values.
+/// \param generation_before as of EncodeGenerationConfig
 /// \throws Error{kIo}
 void WriteHfFolder(const std::string& folder, const LanguageModel& model, const TokenizerIdentity& tokenizer,
-                   const WeightsOutput& weights = {});
+                   const WeightsOutput& weights = {},
+                   const nlohmann::ordered_json& generation_before = nullptr);
 
 /// The folder's config.json.
 /// \throws Error{kBadInput, kIo}

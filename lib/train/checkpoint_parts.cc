@@ -80,6 +80,7 @@ struct FolderParts {
   std::string base_model;
   std::optional<EmbeddingSpec> embedding;
   std::optional<ChatTemplate> chat_template;
+  nlohmann::ordered_json generation_before;
 };
 
 void WriteModelFolder(const std::string& folder, const LanguageModel& model, const WeightsOutput& weights,
@@ -90,7 +91,7 @@ void WriteModelFolder(const std::string& folder, const LanguageModel& model, con
     WriteProjection(folder, model.parameters(), weights);
     if (parts.embedding) WriteEmbeddingSpec(folder, model.config(), *parts.embedding);
   } else {
-    WriteHfFolder(folder, model, tokenizer, weights);
+    WriteHfFolder(folder, model, tokenizer, weights, parts.generation_before);
   }
   if (parts.chat_template) {
     WriteFolderTemplate(folder, *parts.chat_template, adapters ? parts.base_model : folder);
@@ -128,7 +129,8 @@ CheckpointContent DescribeCheckpoint(const LanguageModel& model, const WeightsOu
   }
   if (options.state.on && !options.model_only) compressed.push_back(kStateFileName);
   if (!compressed.empty()) content.metadata["compressed_files"] = compressed;
-  const FolderParts parts = {options.base_model, options.embedding, options.chat_template};
+  const FolderParts parts = {options.base_model, options.embedding, options.chat_template,
+                             options.generation_before};
   content.parts.push_back([&model, weights, &tokenizer, parts](const std::string& folder) {
     WriteModelFolder(folder, model, weights, tokenizer, parts);
   });

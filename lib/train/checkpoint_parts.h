@@ -28,8 +28,9 @@ struct CheckpointOptions {
   bool model_only = false;  ///< without the state: no run resumes from it
   /// Of a model with adapters: the folder of its base, which adapter_config.json names.
   std::string base_model = {};
-  std::optional<EmbeddingSpec> embedding = {};     ///< of a model that embeds texts
-  std::optional<ChatTemplate> chat_template = {};  ///< in Jinja, for conversations with the model
+  std::optional<EmbeddingSpec> embedding = {};         ///< of a model that embeds texts
+  std::optional<ChatTemplate> chat_template = {};      ///< in Jinja, for conversations with the model
+  nlohmann::ordered_json generation_before = nullptr;  ///< as of EncodeGenerationConfig
 };
 
 /// The content of a run's checkpoint after state.trainer.step. What it refers to must outlive its writing.

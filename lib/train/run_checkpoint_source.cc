@@ -65,7 +65,8 @@ CheckpointContent RunCheckpointSource::Describe(const std::vector<at::Tensor>& t
                                                   .model_only = facts_.model_only,
                                                   .base_model = facts_.base_folder,
                                                   .embedding = facts_.embedding,
-                                                  .chat_template = facts_.chat_template});
+                                                  .chat_template = facts_.chat_template,
+                                                  .generation_before = facts_.generation_before});
   content.metadata.update(DescribeRun());
   return content;
 }

@@ -24,10 +24,11 @@ struct CheckpointFacts {
   nlohmann::ordered_json provenance;  ///< goes into metadata.json
   std::string base_folder;            ///< of adapters
   bool compress_state = false, compress_model = false, model_only = false;
-  std::chrono::steady_clock::time_point start;     ///< of the process
-  int64_t first_step = 0, tokens_before = 0;       ///< of the run when the process began
-  std::optional<EmbeddingSpec> embedding = {};     ///< of an objective that trains a model to embed
-  std::optional<ChatTemplate> chat_template = {};  ///< in Jinja, for conversations with the model
+  std::chrono::steady_clock::time_point start;         ///< of the process
+  int64_t first_step = 0, tokens_before = 0;           ///< of the run when the process began
+  std::optional<EmbeddingSpec> embedding = {};         ///< of an objective that trains a model to embed
+  std::optional<ChatTemplate> chat_template = {};      ///< in Jinja, for conversations with the model
+  nlohmann::ordered_json generation_before = nullptr;  ///< as of EncodeGenerationConfig
 };
 
 /// What a rank has of a checkpoint's tensors that are sharded: the masters, and each of the optimizer's

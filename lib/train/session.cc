@@ -20,6 +20,7 @@
 #include "lib/dist/shared_work.h"
 #include "lib/io/byte_sink.h"
 #include "lib/io/process_memory.h"
+#include "lib/model/generation_config.h"
 #include "lib/model/trained_flops.h"
 #include "lib/train/compile_choice.h"
 #include "lib/train/gather_ranks.h"
@@ -86,7 +87,9 @@ CheckpointFacts FactsOfCheckpoints(const TrainSettings& settings, const Resolved
           .first_step = trainer.step(),
           .tokens_before = trainer.tokens_seen(),
           .embedding = trainer.objective().EmbeddingOf(run.data->set()),
-          .chat_template = TemplateOfRun(run, setup)};
+          .chat_template = TemplateOfRun(run, setup),
+          .generation_before =
+              setup.before.empty() ? nlohmann::ordered_json() : ReadGenerationConfig(setup.before)};
 }
 
 /// Where fp32 GEMMs round to TF32.
