@@ -18,7 +18,8 @@ bool IsOfModel(std::string_view name) {
   constexpr std::string_view kNames[] = {
       kConfigFileName,       kAdapterConfigFileName,  kCheckpointMetadataFile,
       kWeightsIndexFileName, "tokenizer.json",        "tokenizer.model",
-      "tokenizer.tiktoken",  "tokenizer_config.json", "embedding.json"};
+      "tokenizer.tiktoken",  "tokenizer_config.json", "special_tokens_map.json",
+      "embedding.json"};
   return name.ends_with(".safetensors") ||
          std::find(std::begin(kNames), std::end(kNames), name) != std::end(kNames);
 }

@@ -88,7 +88,7 @@ AddedTokens TokensLackingInModel(const std::string& folder) {
   std::string problem;
   const std::vector<uint8_t> content = ReadWholeFile(path, kMaxModelBytes);
   if (!ParseSentencePieceModel(AsText(content), &model, &problem)) return {};
-  const json special = ObjectOfFolder(folder, "special_tokens_map.json");
+  const json special = ObjectOfFolder(folder, kSpecialTokensMapFile);
   std::erase_if(tokens, [&](const auto& token) {
     const auto& [id, text] = token;
     const bool known = id < model.pieces.size() && AsPiece(model.pieces[id].text) == AsPiece(text);

@@ -9,6 +9,7 @@ namespace trainwright {
 
 inline constexpr char kTokenizerJsonFile[] = "tokenizer.json";
 inline constexpr char kTokenizerConfigFile[] = "tokenizer_config.json";
+inline constexpr char kSpecialTokensMapFile[] = "special_tokens_map.json";
 
 /// What a tokenizer.json file says, without its member "model", which is most of it and seldom wanted; an
 /// empty object where it is no object.

@@ -1,11 +1,10 @@
 #include "lib/tok/json_tokenizer.h"
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
+#include <optional>
 #include <utility>
 
 #include "lib/base/error.h"
-#include "lib/formats/json_text.h"
 #include "lib/tok/byte_level_bpe_tokenizer.h"
 #include "lib/tok/text_tokenizer.h"
 
@@ -47,18 +46,14 @@ void JsonTokenizer::MakeEndsSpecial() {
   }
 }
 
-void JsonTokenizer::TakeSpecialIds(std::string_view config, const std::string& name) {
-  const auto object = JsonOf(config);
-  if (!object.is_object()) throw Error(ErrorCode::kBadInput, name, "is not a JSON object");
-  const auto id_of = [&](const char* key) {
-    nlohmann::json token = object.value(key, nlohmann::json());
-    if (token.is_object()) token = token.value("content", nlohmann::json());
-    return token.is_string() ? IdOfToken(json_, token.get_ref<const std::string&>()) : kNoId;
+void JsonTokenizer::TakeSpecialIds(const FolderSpecialTokens& named) {
+  const auto take = [&](const std::optional<std::string>& token, uint32_t* id) {
+    if (token) *id = token->empty() ? kNoId : IdOfToken(json_, *token);
   };
-  identity_.bos_id = id_of("bos_token");
-  identity_.eos_id = id_of("eos_token");
-  identity_.pad_id = id_of("pad_token");
-  identity_.unk_id = id_of("unk_token");
+  take(named.bos, &identity_.bos_id);
+  take(named.eos, &identity_.eos_id);
+  take(named.pad, &identity_.pad_id);
+  take(named.unk, &identity_.unk_id);
   MakeEndsSpecial();
 }
 

@@ -3,9 +3,9 @@
 
 #include <memory>
 #include <string>
-#include <string_view>
 #include <vector>
 
+#include "lib/tok/folder_special_tokens.h"
 #include "lib/tok/tokenizer.h"
 #include "lib/tok/tokenizer_json.h"
 
@@ -13,11 +13,9 @@ namespace trainwright {
 
 class JsonTokenizer : public Tokenizer {
  public:
-  /// The file says less than its neighbour tokenizer_config.json about which tokens begin and end a text.
-  /// Ids of tokens that are not in the vocabulary become kNoId.
-  /// \param config the text of tokenizer_config.json
-  /// \throws Error{kBadInput} when it is malformed
-  void TakeSpecialIds(std::string_view config, const std::string& name);
+  /// The file says less than its neighbours about which tokens begin and end a text: what they do not say
+  /// stays as it is. Ids of tokens that are not in the vocabulary become kNoId.
+  void TakeSpecialIds(const FolderSpecialTokens& named);
   /// As recorded with a stream.
   /// \returns false when one is not in the vocabulary
   bool TakeSpecialIds(const TokenizerIdentity& recorded);

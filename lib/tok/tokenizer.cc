@@ -8,6 +8,8 @@
 #include "lib/io/byte_source.h"
 #include "lib/tok/byte_level_bpe_tokenizer.h"
 #include "lib/tok/bytes_tokenizer.h"
+#include "lib/tok/folder_json.h"
+#include "lib/tok/folder_special_tokens.h"
 #include "lib/tok/json_tokenizer.h"
 #include "lib/tok/sentencepiece_tokenizer.h"
 #include "lib/tok/tiktoken.h"
@@ -32,15 +34,12 @@ bool LooksLikeJson(std::string_view content) {
   return start != std::string_view::npos && content[start] == '{';
 }
 
-/// A tokenizer.json file, with what the tokenizer_config.json beside it says about special tokens.
+/// A tokenizer.json file, with what the files beside it say about special tokens.
 std::unique_ptr<Tokenizer> LoadTokenizerJson(const std::string& path, std::string content) {
   auto tokenizer = MakeJsonTokenizer(std::move(content), path);
-  const std::filesystem::path config = std::filesystem::path(path).parent_path() / "tokenizer_config.json";
-  std::error_code ignored;
-  if (std::filesystem::path(path).filename() == "tokenizer.json" &&
-      std::filesystem::exists(config, ignored)) {
-    constexpr uint64_t kMaxConfigBytes = uint64_t{16} << 20;
-    tokenizer->TakeSpecialIds(AsText(ReadWholeFile(config.string(), kMaxConfigBytes)), config.string());
+  const std::filesystem::path file(path);
+  if (file.filename() == kTokenizerJsonFile) {
+    tokenizer->TakeSpecialIds(SpecialTokensOfFolder(file.parent_path().string()));
   }
   return tokenizer;
 }
