@@ -4,6 +4,7 @@
 #include <charconv>
 #include <cstdlib>
 #include <cstring>
+#include <ctime>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -227,11 +228,19 @@ void ParseTrim(LineParser* line, ChatTemplate* chat_template) {
 
 constexpr uint64_t kMaxTemplateBytes = 1 << 20;
 
+/// What a clock in UTC would show when it showed what the one on the wall does now.
+std::chrono::sys_seconds LocalTime() {
+  const std::time_t now = std::time(nullptr);
+  std::tm local = {};
+  const bool is_known = localtime_r(&now, &local) != nullptr;
+  return std::chrono::sys_seconds(std::chrono::seconds(now + (is_known ? local.tm_gmtoff : 0)));
+}
+
 }  // namespace
 
 std::chrono::sys_seconds TemplateTime() {
   const char* epoch = std::getenv("SOURCE_DATE_EPOCH");
-  if (epoch == nullptr) return std::chrono::floor<std::chrono::seconds>(std::chrono::system_clock::now());
+  if (epoch == nullptr) return LocalTime();
   int64_t time_s = 0;
   const char* end = epoch + std::strlen(epoch);
   const auto [parsed, problem] = std::from_chars(epoch, end, time_s);

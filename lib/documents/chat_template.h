@@ -78,7 +78,7 @@ struct ChatTemplate {
   std::string tool_text;  ///< in place of `text` for conversations with tools; empty: the same
   std::vector<std::pair<std::string, std::string>>
       named_tokens;                   ///< bos_token and its like, as in its folder
-  std::chrono::sys_seconds now = {};  ///< what its strftime_now returns
+  std::chrono::sys_seconds now = {};  ///< what its strftime_now returns: TemplateTime
   /// Where a tokenizer marks the beginning of a text: before which texts (StartMarksOfFolder).
   StartMarks start_marks = StartMarks::kBehindBos;
 
@@ -93,8 +93,9 @@ struct ChatTemplate {
   bool has_instruction() const { return !part(TemplatePart::kInstruction).empty(); }
 };
 
-/// What a template's strftime_now returns: SOURCE_DATE_EPOCH of the environment, by which builds are
-/// repeated, or the time that it is.
+/// What a template's strftime_now returns: SOURCE_DATE_EPOCH of the environment, in UTC, by which builds are
+/// repeated, or else the local time, as in transformers: the number that, given as SOURCE_DATE_EPOCH, makes
+/// the same text.
 /// \throws Error{kUsage} when SOURCE_DATE_EPOCH is no number of seconds
 std::chrono::sys_seconds TemplateTime();
 

@@ -4,7 +4,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <stdlib.h>
+#include <time.h>
 
+#include <chrono>
 #include <fstream>
 #include <string>
 #include <utility>
@@ -96,6 +98,35 @@ TEST(RecordedTemplateTest, TheTimeIsRecordedWhereItShapesTheText) {
   EXPECT_FALSE(RecordOfTemplate(JinjaTemplate("{{ 1 }}")).contains("template_time_s"));
   ASSERT_EQ(setenv("SOURCE_DATE_EPOCH", "soon", 1), 0);
   EXPECT_EQ(test::CodeOf([] { TemplateTime(); }), ErrorCode::kUsage);
+  ASSERT_EQ(unsetenv("SOURCE_DATE_EPOCH"), 0);
+}
+
+/// A time zone 14 hours ahead of UTC.
+class FarEast {
+ public:
+  FarEast() {
+    setenv("TZ", "FAR-14", 1);
+    tzset();
+  }
+  ~FarEast() {
+    unsetenv("TZ");
+    tzset();
+  }
+};
+
+TEST(TemplateTimeTest, IsTheLocalTimeAsInTransformers) {
+  using namespace std::chrono_literals;
+  const FarEast zone;
+  ASSERT_EQ(unsetenv("SOURCE_DATE_EPOCH"), 0);
+  const auto ahead = TemplateTime() - std::chrono::system_clock::now();
+  EXPECT_GT(ahead, 14h - 1min);
+  EXPECT_LT(ahead, 14h + 1min);
+}
+
+TEST(TemplateTimeTest, OfAnEpochIsInUtc) {
+  const FarEast zone;
+  ASSERT_EQ(setenv("SOURCE_DATE_EPOCH", "86400", 1), 0);
+  EXPECT_EQ(TemplateTime().time_since_epoch(), std::chrono::seconds(86400));
   ASSERT_EQ(unsetenv("SOURCE_DATE_EPOCH"), 0);
 }
 
