@@ -19,6 +19,17 @@ Error NoPrompt(const nlohmann::ordered_json& object, const std::string& source, 
                     : "a line is an object like {\"prompt\": \"Once upon a time\"}"};
 }
 
+/// The member that is a list of turns under a name that stands for something else in the lines of samples;
+/// empty: there is none that is read.
+std::string_view NameOfTurns(const nlohmann::ordered_json& object) {
+  for (const char* read_first : {"messages", "conversations", "instruction"}) {
+    if (object.contains(read_first)) return "";
+  }
+  const char* const name = object.contains("prompt") ? "prompt" : "question";
+  const auto turns = object.find(name);
+  return turns != object.end() && turns->is_array() ? name : "";
+}
+
 }  // namespace
 
 PromptReader::PromptReader(std::optional<std::string> prompt, const std::string& path, bool conversations,
@@ -88,7 +99,9 @@ std::optional<PromptLine> PromptReader::Next() {
     line.text = prompt->get<std::string>();
   }
   if (const auto context = object.find("context"); context != object.end()) line.context = *context;
+  const std::string_view turns = chats_ ? NameOfTurns(object) : "";
   for (const auto& [name, value] : MembersAsWritten(text)) {
+    if (!turns.empty() && name == turns) line.others.emplace_back("messages", value);
     if (name != "prompt") line.others.emplace_back(name, value);
   }
   return line;

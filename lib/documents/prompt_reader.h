@@ -18,7 +18,7 @@ struct PromptLine {
   std::string text;
   ChatRecord conversation;  ///< where conversations are read; ends with the user's turn
   /// What the line has besides the prompt, "id" among it, for the lines of its samples: names, and the JSON
-  /// of their values as it is written.
+  /// of their values as it is written. A prompt that is a list of turns is there as "messages".
   std::vector<std::pair<std::string, std::string>> others;
   nlohmann::ordered_json context;  ///< the line's "context": whoever takes contexts says what it is; or null
   std::string place;               ///< "line 3", for messages; empty for a prompt of the command line

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "lib/base/error.h"
+#include "lib/documents/chat_record.h"
 #include "tests/support/support.h"
 
 namespace trainwright {
@@ -66,6 +67,38 @@ TEST(PromptReaderTest, OtherMembersAreAsTheyAreWritten) {
   EXPECT_EQ(line->others,
             (std::vector<std::pair<std::string, std::string>>{
                 {"id", "123456789012345678901234567890"}, {"x", "[1.50, 0.1000000000000000000001, 1e400]"}}));
+}
+
+/// What the turns of a sample's line say, as training reads them; `prompt` is the JSON of the members that its
+/// prompt's line has.
+std::vector<std::string> TurnsOfSample(const std::string& prompt) {
+  const test::TemporaryFolder folder;
+  test::WriteFile(folder.path("prompts"), "{" + prompt + "}");
+  PromptReader prompts(std::nullopt, folder.path("prompts"), /*conversations=*/true);
+  const std::optional<PromptLine> line = prompts.Next();
+  if (!line) return {};
+  std::string sample =
+      "{\"prompt\": \"" + line->text + R"(", "text": "D", "ids": [1], "sample": 0, "finish": "eos")";
+  for (const auto& [name, value] : line->others) sample += ", \"" + name + "\": " + value;
+  ChatRecordReader reader({});
+  ChatRecord record;
+  const auto problem = reader.Read(sample + "}", &record);
+  EXPECT_FALSE(problem) << problem->problem;
+  std::vector<std::string> said;
+  for (const ChatTurn& turn : record.turns) said.push_back(turn.content);
+  return said;
+}
+
+TEST(PromptReaderTest, ASampleOfAPromptOfTurnsIsTrainedOnWithAllOfThem) {
+  const std::string turns =
+      R"([{"role": "system", "content": "S"}, {"role": "user", "content": "A"},)"
+      R"( {"role": "assistant", "content": "B"}, {"role": "user", "content": "C"}])";
+  for (const char* name : {"messages", "prompt", "question"}) {
+    EXPECT_EQ(TurnsOfSample("\"id\": 1, \"" + std::string(name) + "\": " + turns),
+              (std::vector<std::string>{"S", "A", "B", "C", "D"}))
+        << name;
+  }
+  EXPECT_EQ(TurnsOfSample(R"("prompt": "A")"), (std::vector<std::string>{"A", "D"}));
 }
 
 }  // namespace
