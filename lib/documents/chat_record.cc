@@ -185,7 +185,8 @@ bool SaysNothing(const ChatTurn& turn) {
   });
 }
 
-/// Likewise of what answers a prompt. CheckTurns and CheckWholeTurns look at what is not read whole.
+/// Likewise of what answers a prompt. CheckTurns and CheckWholeTurns look at what is not read whole, and
+/// CheckLastAnswer at conversations.
 Problem AppendAnswer(element value, const std::string& key, TurnList turns) {
   if (auto problem = AppendTurnOrTurns(value, key, ChatRole::kAssistant, turns)) return problem;
   if (turns.turns->empty() || !SaysNothing(turns.turns->back())) return std::nullopt;
@@ -365,6 +366,11 @@ std::optional<DocumentProblem> CheckWholeTurns(const ChatRecord& record, bool an
     return EmptyResponse();
   }
   return std::nullopt;
+}
+
+std::optional<DocumentProblem> CheckLastAnswer(const ChatRecord& record) {
+  if (record.turns.empty() || !SaysNothing(record.turns.back())) return std::nullopt;
+  return EmptyResponse();
 }
 
 struct ChatRecordReader::Impl {

@@ -52,6 +52,8 @@ struct ChatRecord {
 std::optional<DocumentProblem> CheckTurns(const ChatRecord& record, ChatRole last = ChatRole::kAssistant);
 /// Likewise of whole turns, whose order the template judges: only whose turn is the last.
 std::optional<DocumentProblem> CheckWholeTurns(const ChatRecord& record, bool answered);
+/// That the last of whole turns says nothing: no words, and no calls or thoughts either.
+std::optional<DocumentProblem> CheckLastAnswer(const ChatRecord& record);
 
 struct ChatRecordOptions {
   /// Paths of prompt and response, as --key takes them: strings or lists of turns. Both or neither.

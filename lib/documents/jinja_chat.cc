@@ -390,6 +390,7 @@ void JinjaChat::Finish(jinja::Rendered plain, RenderedChat* chat) const {
 std::optional<DocumentProblem> JinjaChat::Render(const ChatRecord& record, bool last_only,
                                                  RenderedChat* chat) const {
   if (auto problem = CheckWholeTurns(record, /*answered=*/true)) return problem;
+  if (auto problem = CheckLastAnswer(record)) return problem;
   *chat = {};
   try {
     Said said = Prepare(record);

@@ -114,6 +114,20 @@ TEST_F(JinjaChatTest, AnswersAreTheirWordsAndTheEndMark) {
   EXPECT_EQ(Shown(kBrackets, kTwoAnswers), "<s>[INST] a [/INST]{ b </s>}<s>[INST] b [/INST]{ ba </s>}");
 }
 
+TEST_F(JinjaChatTest, AConversationThatEndsWithAnAnswerWithoutWordsCallsOrThoughtsIsAnEmptyResponse) {
+  const auto ends_with = [](const std::string& members) {
+    return R"({"messages": [{"role": "user", "content": "a"}, {"role": "assistant")" + members + "}]}";
+  };
+  const ChatEncoder encoder(JinjaOf(kChatMl), &tokenizer_);
+  EncodedChat chat;
+  for (const char* members : {R"(, "content": "")", R"(, "content": " \n", "tool_calls": [])",
+                              R"(, "content": "", "reasoning_content": null)"}) {
+    const auto problem = encoder.Encode(RecordOf(ends_with(members)), &chat);
+    ASSERT_TRUE(problem) << members;
+    EXPECT_EQ(problem->reason, SkipReason::kEmptyResponse) << members;
+  }
+}
+
 TEST_F(JinjaChatTest, OnlyTheLastAnswerIsPredictedWhereThatIsAsked) {
   EXPECT_EQ(Shown(kBrackets, kTwoAnswers, true), "<s>[INST] a [/INST] b </s><s>[INST] b [/INST]{ ba </s>}");
   EXPECT_EQ(Shown(kGeneration, kTwoAnswers, true), "user: a\nassistant:  b !\nuser: b\nassistant: {ba!}\n");
