@@ -357,7 +357,7 @@ void ChatEncoder::EncodeText(std::string_view instruction, std::string_view text
 }
 
 void ChatEncoder::SetUpJinja() {
-  jinja_.emplace(template_, *tokenizer_);
+  jinja_.emplace(template_, *tokenizer_, options_.prompts_only);
   for (const SpecialToken& special : tokenizer_->special_tokens()) {
     if (!special.text.empty()) (special.matched_in_text ? matched_ : unmatched_).push_back(special);
   }

@@ -39,6 +39,7 @@ struct EncodedChat {
 struct ChatEncoderOptions {
   bool add_bos = false;         ///< put BOS before a conversation that does not begin with it
   bool last_turn_only = false;  ///< only the last answer is predicted
+  bool prompts_only = false;    ///< EncodePrompt alone is asked: prompts may begin answers as they will
 };
 
 class ChatEncoder {

@@ -146,9 +146,9 @@ Json MessagesOf(const ChatRecord& record) {
   return messages;
 }
 
-JinjaChat::JinjaChat(const ChatTemplate& chat_template, const Tokenizer& tokenizer, bool of_tools)
-    : name_(chat_template.name + (of_tools ? " (tool_use)" : "")),
-      template_(jinja::Template::Parse(of_tools ? chat_template.tool_text : chat_template.text,
+JinjaChat::JinjaChat(const ChatTemplate& chat_template, const Tokenizer& tokenizer, JinjaChatOptions options)
+    : name_(chat_template.name + (options.of_tools ? " (tool_use)" : "")),
+      template_(jinja::Template::Parse(options.of_tools ? chat_template.tool_text : chat_template.text,
                                        "template " + name_)),
       named_tokens_(Json::object()) {
   options_.now = chat_template.now;
@@ -165,7 +165,7 @@ JinjaChat::JinjaChat(const ChatTemplate& chat_template, const Tokenizer& tokeniz
   }
   specials_ = SpelledSpecials(std::move(specials));
   if (named_tokens_.contains("eos_token")) eos_ = named_tokens_["eos_token"].get<std::string>();
-  TryOut(of_tools);
+  TryOut(options);
 }
 
 jinja::Rendered JinjaChat::RenderText(Said* said, bool prompt) const {
@@ -428,15 +428,16 @@ std::optional<DocumentProblem> JinjaChat::RenderPrompt(const ChatRecord& record,
   return std::nullopt;
 }
 
-void JinjaChat::TryOut(bool of_tools) {
+void JinjaChat::TryOut(JinjaChatOptions options) {
   Said said(named_tokens_);
   said.messages() = {{{"role", "user"}, {"content", "Which one?"}},
                      {{"role", "assistant"}, {"content", "This"}}};
-  if (of_tools) said.tools() = Json::parse(kTrialTools);
+  if (options.of_tools) said.tools() = Json::parse(kTrialTools);
   try {
     jinja::Rendered plain = RenderText(&said, /*prompt=*/false);
     if (!template_.has_generation()) {
-      plain.generations = {{AnswerBegin(&said, 1, plain.text), plain.text.size()}};
+      const size_t begin = options.prompts_only ? 0 : AnswerBegin(&said, 1, plain.text);
+      plain.generations = {{begin, plain.text.size()}};
     }
     if (plain.generations.empty()) return;
     const jinja::Span block = plain.generations[0];
@@ -448,7 +449,8 @@ void JinjaChat::TryOut(bool of_tools) {
     return;  // it wants other conversations
   } catch (const Error& error) {
     if (IsStop(error)) throw;
-    if (of_tools) return;  // it wants other tools
+    // It wants other tools; or prompts say what is wrong with it, if anything is.
+    if (options.of_tools || options.prompts_only) return;
     throw Error(ErrorCode::kUsage, "template " + name_,
                 "does not render a question and its answer: " + std::string(error.what()), "",
                 "see CHAT TEMPLATES in pretokenize(1)");

@@ -6,7 +6,8 @@
 ///   to where its words end (its tool calls, if it makes some) and the end-of-turn token after them: the
 ///   tokenizer's EOS, or another special token.
 /// Where the words end is found by rendering the conversation once more with one letter added to them. A
-/// template whose prompts are not how its answers begin is refused: training and inference would differ.
+/// template whose prompts are not how its answers begin, as one that opens a thought which answers lack, is
+/// refused: training and inference would differ. Where prompts alone are rendered, it is not.
 ///
 /// Where an answer calls tools and is not the last turn, the conversation up to it is rendered, too: its
 /// end-of-turn token is looked for in its own text alone, not in that of the tool.
@@ -46,12 +47,16 @@ struct RenderedChat {
 /// seconds, more than hundreds of turns take of a published template.
 inline constexpr uint64_t kMostStepsOfConversation = 1'000'000'000;
 
+struct JinjaChatOptions {
+  bool of_tools = false;      ///< by the template's tool_text, which it has
+  bool prompts_only = false;  ///< no answers are looked for, but what ends them
+};
+
 class JinjaChat {
  public:
   /// \param tokenizer names BOS and EOS where the template's folder does not; outlives the object
-  /// \param of_tools by the template's tool_text, which it has
   /// \throws Error{kUsage} naming what is no Jinja, or that it does not say where its answers are
-  JinjaChat(const ChatTemplate& chat_template, const Tokenizer& tokenizer, bool of_tools = false);
+  JinjaChat(const ChatTemplate& chat_template, const Tokenizer& tokenizer, JinjaChatOptions options = {});
 
   /// \param last_only only the last answer is looked for
   /// \returns why the template does not render it, or nullopt
@@ -91,7 +96,7 @@ class JinjaChat {
   /// The {% generation %} blocks of the last turn.
   std::vector<jinja::Span> LastGenerations(Said* said, const jinja::Rendered& plain) const;
   void Finish(jinja::Rendered plain, RenderedChat* chat) const;
-  void TryOut(bool of_tools);
+  void TryOut(JinjaChatOptions options);
 
   std::string name_;
   jinja::Template template_;

@@ -4,11 +4,12 @@
 
 namespace trainwright {
 
-JinjaChats::JinjaChats(const ChatTemplate& chat_template, const Tokenizer& tokenizer)
-    : usual_(chat_template, tokenizer) {
+JinjaChats::JinjaChats(const ChatTemplate& chat_template, const Tokenizer& tokenizer, bool prompts_only)
+    : usual_(chat_template, tokenizer, {.of_tools = false, .prompts_only = prompts_only}) {
   if (chat_template.tool_text.empty()) return;
   try {
-    of_tools_.emplace(chat_template, tokenizer, /*of_tools=*/true);
+    of_tools_.emplace(chat_template, tokenizer,
+                      JinjaChatOptions{.of_tools = true, .prompts_only = prompts_only});
   } catch (const Error& error) {
     if (error.code() != ErrorCode::kUsage) throw;
     tools_refusal_ = ProblemOfTemplate(error);

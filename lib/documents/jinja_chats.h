@@ -15,10 +15,10 @@ namespace trainwright {
 
 class JinjaChats {
  public:
-  /// \param tokenizer as of JinjaChat
+  /// \param tokenizer, prompts_only as of JinjaChat
   /// \throws Error{kUsage}; not where the template for tools is no Jinja: that is the problem of each record
   /// that needs it
-  JinjaChats(const ChatTemplate& chat_template, const Tokenizer& tokenizer);
+  JinjaChats(const ChatTemplate& chat_template, const Tokenizer& tokenizer, bool prompts_only);
 
   std::optional<DocumentProblem> Render(const ChatRecord& record, bool last_only, RenderedChat* chat) const;
   std::optional<DocumentProblem> RenderPrompt(const ChatRecord& record, RenderedChat* chat) const;

@@ -145,7 +145,7 @@ class Job {
       if (settings.add_bos) {
         throw Error(ErrorCode::kUsage, "--bos", "is for plain prompts; a template says where BOS is");
       }
-      chat_.emplace(*chat_template, checkpoint_.tokenizer.get());
+      chat_.emplace(*chat_template, checkpoint_.tokenizer.get(), ChatEncoderOptions{.prompts_only = true});
     }
     if (settings.chat) StartChat();
     ends_ = Ends(/*with_tools=*/false);

@@ -662,6 +662,31 @@ TEST_F(JinjaChatTest, ATemplateThatDoesNotTellItsAnswersIsRefused) {
   EXPECT_EQ(test::CodeOf([&] { ChatEncoder(JinjaOf("{% include 'x' %}"), &tokenizer_); }), ErrorCode::kUsage);
 }
 
+// As of DeepSeek-R1-Distill and QwQ.
+TEST_F(JinjaChatTest, ForPromptsAloneATemplateIsTakenWhosePromptOpensAThought) {
+  constexpr char kThinks[] =
+      "{% for m in messages %}{{ m.role + ': ' + m.content.split('</think>')[-1] + '</s>' }}{% endfor %}"
+      "{% if add_generation_prompt %}{{ 'assistant: <think>' }}{% endif %}";
+  const ChatEncoder encoder(JinjaOf(kThinks), &tokenizer_, {.prompts_only = true});
+  std::vector<uint32_t> ids;
+  const ChatRecord record = RecordOf(
+      R"({"messages": [{"role": "user", "content": "a"}, {"role": "assistant", "content": "t</think>b"},
+                       {"role": "user", "content": "c"}]})",
+      /*prompt=*/true);
+  ASSERT_FALSE(encoder.EncodePrompt(record, &ids));
+  EXPECT_EQ(tokenizer_.Decode(ids), "user: a</s>assistant: b</s>user: c</s>assistant: <think>");
+  EXPECT_EQ(tokenizer_.Decode(encoder.answer_end()), "</s>");
+}
+
+TEST_F(JinjaChatTest, ForPromptsAloneATemplateIsTakenThatWritesNoAnswers) {
+  const ChatEncoder encoder(JinjaOf("{{ 'question: ' + messages[0].content + '\nanswer:' }}"), &tokenizer_,
+                            {.prompts_only = true});
+  std::vector<uint32_t> ids;
+  ASSERT_FALSE(encoder.EncodePrompt(RecordOf(R"({"prompt": "a"})", /*prompt=*/true), &ids));
+  EXPECT_EQ(tokenizer_.Decode(ids), "question: a\nanswer:");
+  EXPECT_TRUE(encoder.answer_end().empty());
+}
+
 TEST_F(JinjaChatTest, WhereEarlierThoughtsAreLeftOutTheLastAnswerAloneIsLearnt) {
   constexpr char kThinksLast[] =
       "{% for m in messages %}{{ m.role + ': ' }}{% if m.role == 'assistant' and loop.last %}{{ '<think>' }}"
