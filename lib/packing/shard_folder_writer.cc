@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <exception>
 #include <filesystem>
 #include <set>
 #include <sstream>
@@ -73,8 +74,9 @@ ShardFolderWriter::ShardFolderWriter(const std::string& folder) : folder_(Withou
 ShardFolderWriter::~ShardFolderWriter() {
   open_.reset();
   try {
+    ReadManifest();  // a seal whose last fsync failed has put the new one in place
     ReplayJournal(sealed_);
-  } catch (const Error&) {  // the next writer will do it
+  } catch (const std::exception&) {  // the next writer will do it
   }
 }
 
@@ -152,6 +154,7 @@ void ShardFolderWriter::AppendToJournal(const std::vector<std::string>& file_nam
 int ShardFolderWriter::ReplayJournal(const std::vector<ManifestEntry>& keep) {
   const std::string path = PathOf(kJournalName);
   if (!std::filesystem::exists(path)) return 0;
+  SyncFolder(folder_);  // else a power loss could bring back a manifest whose shards are gone
   std::set<std::string> kept;
   for (const ManifestEntry& entry : keep) kept.insert(entry.file_name);
   const std::vector<uint8_t> content = ReadWholeFile(path);

@@ -28,7 +28,8 @@ class ShardFolderWriter {
   /// ours,
   ///         Error{kIo}
   explicit ShardFolderWriter(const std::string& folder);
-  /// Unless sealed: deletes the shards written so far, and leaves a former set as it was.
+  /// Unless sealed: deletes the shards written so far, and leaves a former set as it was. Where the seal
+  /// failed once its manifest was in place, what that names stays.
   ~ShardFolderWriter();
 
   /// What is written next goes after the folder's sealed set, which is not empty: its shards stay, the last
@@ -49,9 +50,10 @@ class ShardFolderWriter {
 
   std::string PathOf(const std::string& file_name) const { return folder_ + "/" + file_name; }
   void AppendToJournal(const std::vector<std::string>& file_names);
-  /// Deletes what the journal names and `keep` does not, then the journal.
+  /// Deletes what the journal names and `keep`, the manifest in place, does not, then the journal.
   /// \returns the number of shards deleted
   int ReplayJournal(const std::vector<ManifestEntry>& keep);
+  /// Sets sealed_; a folder without a manifest leaves it as it is.
   void ReadManifest();
   void CommitEntry(ManifestEntry entry);
 

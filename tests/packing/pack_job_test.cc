@@ -31,6 +31,7 @@
 #include "lib/packing/shard_set_writer.h"
 #include "lib/tok/tokenizer.h"
 #include "tests/support/support.h"
+#include "tests/support/syscall_faults/syscall_faults.h"
 
 namespace trainwright {
 namespace {
@@ -636,6 +637,45 @@ TEST(PackJobTest, ASecondWriterOfAFolderIsRefused) {
   const ShardFolderWriter first(folder.path("shards"));
   EXPECT_EQ(CodeOf([&] { Pack(SmallOptions(folder.path("in"), folder.path("shards/"))); }),
             ErrorCode::kUsage);
+}
+
+/// Which fsync of a folder's files and of itself comes after the manifest is in place, where `second` is
+/// packed over `first`; from 1.
+int64_t FsyncAfterTheManifest(const PackJobOptions& first, const PackJobOptions& second) {
+  Pack(first);
+  test::RecordSyscalls(second.output.substr(0, second.output.size() - 1));  // without its slash
+  Pack(second);
+  int64_t fsyncs = 0;
+  bool in_place = false;
+  for (const test::RecordedSyscall& call : test::RecordedSyscalls()) {
+    in_place |= call.call == "rename" && call.path.ends_with("/MANIFEST.json");
+    if (call.call != "fsync") continue;
+    ++fsyncs;
+    if (in_place) return fsyncs;
+  }
+  return 0;
+}
+
+TEST(PackJobTest, ASealThatFailsAtItsLastFsyncKeepsTheShardsOfItsManifest) {
+  const TemporaryFolder folder;
+  WriteFile(folder.path("first"), Stream(SomeDocuments(40)));
+  WriteFile(folder.path("second"), Stream(SomeDocuments(41)));
+  const auto options = [&](const std::string& input, const std::string& output) {
+    return SmallOptions(folder.path(input), folder.path(output + "/"));
+  };
+  const int64_t fsync = FsyncAfterTheManifest(options("first", "sound"), options("second", "sound"));
+  ASSERT_GT(fsync, 0);
+  for (const std::string action : {"EIO", "EIO..."}) {
+    SCOPED_TRACE(action);
+    const std::string name = action == "EIO" ? "once" : "lasting";
+    Pack(options("first", name));
+    test::SetSyscallFault("fsync " + folder.path(name) + " " + std::to_string(fsync) + " " + action);
+    const std::string message = MessageOf([&] { Pack(options("second", name)); });
+    test::SetSyscallFault("");
+    EXPECT_THAT(message, testing::HasSubstr("is in place but may not survive a power loss"));
+    EXPECT_EQ(VerifyShards(folder.path(name)).content_sha256,
+              VerifyShards(folder.path("sound")).content_sha256);
+  }
 }
 
 TEST(PackJobTest, AFolderWithAForeignManifestIsRefusedAndLeftAlone) {
