@@ -379,6 +379,13 @@ void RequireTied(const std::string& folder, const FlatParameters& parameters,
   }
 }
 
+/// "model." of "model.layers.0...": what the names lack in an adapter of a body alone, as AutoModel opens it.
+std::string BodyPrefix(const FlatParameters& parameters) {
+  const auto& all = parameters.all();
+  const auto of_layer = std::find_if(all.begin(), all.end(), IsAdapterParameter);
+  return of_layer == all.end() ? "" : of_layer->name.substr(0, of_layer->name.find('.') + 1);
+}
+
 }  // namespace
 
 void LoadPeftWeights(const std::string& folder, FlatParameters* parameters) {
@@ -388,11 +395,13 @@ void LoadPeftWeights(const std::string& folder, FlatParameters* parameters) {
     if (IsAdapterParameter(parameter) || IsSavedWhole(parameter)) missing[NameInPeft(parameter)] = i;
   }
   for (const TensorAlias& alias : SavedAliases(*parameters)) copied[alias.name] = alias.parameter;
+  const std::string body_prefix = BodyPrefix(*parameters);
   std::vector<TiedCopy> copies;
   ForEachTensor(folder, [&](const SafetensorsEntry& entry, const uint8_t* data, const std::string& path,
                             const std::string& given) {
     const bool is_older = given == kNeoxHead && missing.contains(kHead);  // by transformers 4
-    const std::string& name = is_older ? kHead : given;
+    const bool is_of_body = !missing.contains(given) && missing.contains(body_prefix + given);
+    const std::string name = is_older ? kHead : is_of_body ? body_prefix + given : given;
     if (const auto copy = copied.find(name); copy != copied.end()) {
       const std::vector<int64_t>& shape = parameters->all()[copy->second].shape;
       copies.push_back({copy->second, ViewTensor(entry, data, path, shape).clone()});
@@ -403,6 +412,8 @@ void LoadPeftWeights(const std::string& folder, FlatParameters* parameters) {
       throw Error(ErrorCode::kBadInput, path, "is no adapter of the modules that adapter_config.json names",
                   "tensor " + entry.name);
     }
+    // A body has no head that peft could have untied from its table.
+    if (is_of_body) std::erase_if(copied, [&](const auto& copy) { return copy.second == found->second; });
     const Parameter& parameter = parameters->all()[found->second];
     parameters->Assign(found->second, AsInModel(parameter, ViewTensor(entry, data, path, parameter.shape)));
     missing.erase(found);

@@ -5,6 +5,8 @@
 /// The tensors are fp32, named base_model.model.<module>.lora_A.weight and .lora_B.weight, of DoRA
 /// .lora_magnitude_vector, too, and of modules that are trained whole (peft's modules_to_save) as in the
 /// model, by the names that transformers 5 gives them; a table of embeddings that is the head is there twice.
+/// Of an adapter that was trained on a body alone (AutoModel, sentence-transformers) names are read without
+/// their first part, too: layers.0 for model.layers.0.
 #pragma once
 
 #include <ATen/core/Tensor.h>

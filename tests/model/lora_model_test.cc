@@ -335,6 +335,72 @@ TEST(PeftFolderTest, WhatIsTrainedWholeIsNeitherQuantisedNorLeftOut) {
   }
 }
 
+/// Adapters as peft stores them where the model is a body alone, as AutoModel opens it: the names of a
+/// fixture's without their first part, and without its head.
+struct BodyCase {
+  const char *name, *base, *prefix;
+};
+
+std::string WithoutStart(const std::string& text, const std::string& start) {
+  return text.starts_with(start) ? text.substr(start.size()) : text;
+}
+
+void WriteAdapterOfBody(const BodyCase& of, const std::string& folder) {
+  const std::string source = FixtureFolder(of.name), in_peft = "base_model.model.";
+  nlohmann::json config = nlohmann::json::parse(test::ReadFile(source + "/adapter_config.json"));
+  config["task_type"] = "FEATURE_EXTRACTION";
+  for (nlohmann::json& target : config["target_modules"]) {
+    target = WithoutStart(target.get<std::string>(), of.prefix);
+  }
+  if (!config["modules_to_save"].is_null())
+    config["modules_to_save"] = nlohmann::json::array({"embed_tokens"});
+  test::WriteFile(folder + "/adapter_config.json", config.dump());
+  const MappedFile file(source + "/adapter_model.safetensors");
+  const SafetensorsHeader header = ParseSafetensors(file.bytes(), file.path());
+  std::vector<SafetensorsTensor> tensors;
+  for (const SafetensorsEntry& entry : header.entries) {
+    const std::string of_model = entry.name.substr(in_peft.size());
+    if (!of_model.starts_with(of.prefix)) continue;
+    tensors.push_back({in_peft + WithoutStart(of_model, of.prefix), entry.dtype, entry.shape,
+                       file.bytes().subspan(header.data_offset + entry.begin, entry.end - entry.begin)});
+  }
+  AtomicFileSink sink(folder + "/adapter_model.safetensors");
+  WriteSafetensors(&sink, tensors, {});
+  sink.Commit();
+}
+
+class AdapterOfBodyTest : public testing::TestWithParam<BodyCase> {
+ protected:
+  AdapterOfBodyTest() { WriteAdapterOfBody(GetParam(), folder_.path()); }
+  test::TemporaryFolder folder_;
+};
+
+TEST_P(AdapterOfBodyTest, IsReadAsThatOfTheModel) {
+  const auto expected = LoadAdapted(GetParam().name, GetParam().base);
+  const FineTuning tuning{ReadPeftConfig(folder_.path()).lora};
+  const auto model = MakeModel(test::Families(), expected->config(), Precision::kFp32, kCpu, 3,
+                               AttentionBackend::kAuto, tuning);
+  LoadPeftWeights(folder_.path(), &model->parameters());
+  EXPECT_TRUE(at::equal(model->parameters().values(), expected->parameters().values()));
+}
+
+TEST_P(AdapterOfBodyTest, IsMergedAsThatOfTheModel) {
+  const auto load = [&] {
+    return LoadHfModel(test::Families(), FixtureFolder(GetParam().base), Precision::kFp32, kCpu);
+  };
+  const auto expected = load(), merged = load();
+  MergePeftFolder(FixtureFolder(GetParam().name), &expected->parameters());
+  MergePeftFolder(folder_.path(), &merged->parameters());
+  EXPECT_TRUE(at::equal(merged->parameters().values(), expected->parameters().values()));
+}
+
+INSTANTIATE_TEST_SUITE_P(Fixtures, AdapterOfBodyTest,
+                         testing::Values(BodyCase{"lora_untied", "untied", "model."},
+                                         BodyCase{"dora_untied", "untied", "model."},
+                                         BodyCase{"saved_tied", "tied", "model."},
+                                         BodyCase{"lora_gpt2", "gpt2_tanh", "transformer."},
+                                         BodyCase{"lora_neox", "neox", "gpt_neox."}));
+
 TEST(PeftFolderTest, TensorsThatDoNotFitAreNamed) {
   // The adapter of one model on another.
   const FineTuning tuning{ReadPeftConfig(FixtureFolder("lora_tied")).lora};
