@@ -56,12 +56,28 @@ void JsonLinesWriter::Write(const nlohmann::ordered_json& object) {
   const std::string line =
       object.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
   const std::lock_guard lock(mutex_);
+  if (!CutTornLine()) throw SystemError(path_, "truncate", errno);
   for (std::string_view rest = line; !rest.empty();) {
     const ssize_t count = write(fd_, rest.data(), rest.size());
     if (count < 0 && errno == EINTR) continue;
-    if (count < 0) throw SystemError(path_, "write", errno, errno == ENOSPC ? "free some space" : "");
+    if (count < 0) {
+      const int failure = errno;
+      CutTornLine();  // where this fails, too, the next line tries again
+      throw SystemError(path_, "write", failure, failure == ENOSPC ? "free some space" : "");
+    }
     rest.remove_prefix(static_cast<size_t>(count));
+    torn_bytes_ = rest.empty() ? 0 : line.size() - rest.size();
   }
+}
+
+bool JsonLinesWriter::CutTornLine() {
+  if (torn_bytes_ == 0) return true;
+  struct stat status = {};
+  if (fstat(fd_, &status) != 0) return false;
+  const off_t complete = std::max<off_t>(0, status.st_size - static_cast<off_t>(torn_bytes_));
+  if (S_ISREG(status.st_mode) && ftruncate(fd_, complete) != 0) return false;
+  torn_bytes_ = 0;
+  return true;
 }
 
 void JsonLinesWriter::Sync() {

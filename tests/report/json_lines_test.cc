@@ -1,6 +1,8 @@
 #include "lib/report/json_lines.h"
 
 #include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/resource.h>
 
 #include <cmath>
 #include <limits>
@@ -84,6 +86,23 @@ TEST_F(JsonLinesTest, LinesOfManyThreadsStayWhole) {
   const std::string text = test::ReadFile(path_);
   ASSERT_EQ(text.size(), 800 * line.size());
   for (size_t at = 0; at < text.size(); at += line.size()) ASSERT_EQ(text.compare(at, line.size(), line), 0);
+}
+
+TEST_F(JsonLinesTest, AFullDiskLeavesNoPartOfALineBetweenOthers) {
+  JsonLinesWriter writer(path_);
+  writer.Write({{"step", 1}});
+  const std::string whole = test::ReadFile(path_);
+  // A limit on the size of files cuts a write short where a full disk would.
+  signal(SIGXFSZ, SIG_IGN);
+  rlimit before = {};
+  getrlimit(RLIMIT_FSIZE, &before);
+  const rlimit small = {.rlim_cur = whole.size() + 5, .rlim_max = before.rlim_max};
+  setrlimit(RLIMIT_FSIZE, &small);
+  const auto code = test::CodeOf([&] { writer.Write({{"step", 2}}); });
+  setrlimit(RLIMIT_FSIZE, &before);
+  EXPECT_EQ(code, ErrorCode::kIo);
+  writer.Write({{"type", "run_end"}});
+  EXPECT_EQ(test::ReadFile(path_), whole + "{\"type\":\"run_end\"}\n");
 }
 
 TEST_F(JsonLinesTest, FailuresAreIoErrors) {
