@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "lib/base/error.h"
+#include "lib/base/log.h"
 #include "lib/io/byte_sink.h"
 #include "lib/io/temporary_file.h"
 
@@ -62,6 +63,18 @@ void Rename(const std::string& from, const std::string& to) {
   if (std::rename(from.c_str(), to.c_str()) != 0) throw SystemError(to, "rename of " + from, errno);
 }
 
+/// A free name beside a folder that goes: what could not be deleted of a former one may have the first.
+std::string NameOfDeleted(const fs::path& folder) {
+  const std::string name = folder.filename().string();
+  const std::string stem = (folder.parent_path() / (name.starts_with('.') ? name : "." + name)).string();
+  std::string free = stem + kDeletedMark;
+  std::error_code ignored;
+  for (int number = 2; fs::exists(free, ignored); ++number) {
+    free = stem + "." + std::to_string(number) + kDeletedMark;
+  }
+  return free;
+}
+
 }  // namespace
 
 RunDirectory::RunDirectory(std::string path) : path_(std::move(path)) {
@@ -84,7 +97,7 @@ RunDirectory::RunDirectory(std::string path) : path_(std::move(path)) {
     if (name.ends_with(kReplacedMark) && !fs::exists(replaced_path)) {
       Rename(path, replaced_path);  // its successor did not arrive
     } else {
-      RemoveTree(path);
+      Discard(path);
     }
   }
 }
@@ -182,7 +195,7 @@ void RunDirectory::CommitCheckpoint(int64_t step) {
     throw Error(ErrorCode::kIo, final_path,
                 "is in place but may not survive a power loss: " + error.object() + ": " + error.problem());
   }
-  if (exists) RemoveTree(replaced);
+  if (exists) Discard(replaced);
 }
 
 void RunDirectory::AbandonCheckpoint() noexcept {
@@ -193,6 +206,7 @@ void RunDirectory::AbandonCheckpoint() noexcept {
 }
 
 void RunDirectory::RotateCheckpoints(int64_t keep, int64_t newest_step, const std::set<int64_t>& spared) {
+  for (const std::string& path : std::set<std::string>(undeleted_)) Discard(path);
   if (keep <= 0) return;
   std::vector<int64_t> steps = CheckpointSteps();
   std::erase_if(steps, [&](int64_t step) { return step > newest_step; });
@@ -203,10 +217,25 @@ void RunDirectory::RotateCheckpoints(int64_t keep, int64_t newest_step, const st
 }
 
 void RunDirectory::DeleteCheckpoint(int64_t step) {
-  // A folder loses its name before its files, so that no half-deleted checkpoint is ever seen.
-  const std::string doomed = checkpoints_path() + "/." + StepName(step) + kDeletedMark;
-  Rename(CheckpointPath(step), doomed);
-  RemoveTree(doomed);
+  Discard(CheckpointPath(step));
+}
+
+void RunDirectory::Discard(const std::string& path) {
+  std::string doomed = path;
+  try {
+    if (!path.ends_with(kDeletedMark)) {
+      // A folder loses its name before its files, so that no half-deleted checkpoint is ever seen.
+      doomed = NameOfDeleted(path);
+      Rename(path, doomed);
+    }
+    RemoveTree(doomed);
+    undeleted_.erase(doomed);
+  } catch (const Error& error) {
+    // Files that a reader of NFS has open keep their folder, say: no reason to end a run.
+    if (!undeleted_.insert(doomed).second) return;
+    LogWarning(std::string(error.what()) +
+               "; it takes room until a later save, or the next process, can delete it");
+  }
 }
 
 void RunDirectory::PointLatestAt(int64_t step) {

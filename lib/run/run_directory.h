@@ -41,7 +41,8 @@ bool HoldsRun(const std::string& run);
 
 class RunDirectory {
  public:
-  /// Creates `path` where needed, locks it and removes what a killed process left half-written.
+  /// Creates `path` where needed, locks it and removes what a killed process left half-written, as
+  /// DeleteCheckpoint does.
   /// \throws Error{kUsage} when another process holds it, Error{kIo}
   explicit RunDirectory(std::string path);
 
@@ -84,10 +85,11 @@ class RunDirectory {
   /// Whether a checkpoint is begun and not committed.
   bool has_begun() const { return !begun_.empty(); }
   /// Deletes all but the newest `keep` checkpoints (0: deletes none) and those of the spared steps. Those of
-  /// later steps than the one just written, corrupt or of a run that was set back, neither count nor go.
+  /// later steps than the one just written, corrupt or of a run that was set back, neither count nor go. What
+  /// could not be deleted before is tried again, whatever `keep` is.
   void RotateCheckpoints(int64_t keep, int64_t newest_step, const std::set<int64_t>& spared = {});
-  /// Deletes a checkpoint; it is never seen half-deleted.
-  /// \throws Error{kIo}
+  /// Deletes a checkpoint; it is never seen half-deleted. Where it cannot be deleted, a warning says so, and
+  /// RotateCheckpoints tries again, as does the next process.
   void DeleteCheckpoint(int64_t step);
   /// Points the link `latest` at a checkpoint, where it does not yet: a process may have been killed between
   /// the two renames of CommitCheckpoint.
@@ -98,6 +100,8 @@ class RunDirectory {
   void PointBestAt(std::optional<int64_t> step);
 
  private:
+  /// Deletes a folder of `checkpoints` under a hidden name, with a warning where that fails.
+  void Discard(const std::string& path);
   /// The name under which a link is made.
   std::string NewLink(const std::string& link) const;
   /// Points a link of the run directory at a checkpoint.
@@ -105,7 +109,8 @@ class RunDirectory {
 
   std::string path_;
   std::unique_ptr<FolderLock> lock_;
-  std::string begun_;  // the temporary folder, or empty
+  std::string begun_;                // the temporary folder, or empty
+  std::set<std::string> undeleted_;  // hidden folders whose deletion failed
 };
 
 }  // namespace trainwright

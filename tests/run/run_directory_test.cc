@@ -4,6 +4,10 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
 
 #include "tests/support/support.h"
 #include "tests/support/syscall_faults/syscall_faults.h"
@@ -140,6 +144,52 @@ TEST(RunDirectory, KeepsTheNewestCheckpoints) {
   EXPECT_THAT(run.CheckpointSteps(), testing::ElementsAre(1, 2, 10, 30));
   run.RotateCheckpoints(2, 30);
   EXPECT_THAT(run.CheckpointSteps(), testing::ElementsAre(10, 30));
+}
+
+/// A run whose checkpoint 1 is deleted while its file cannot be, as one that a reader of NFS has open.
+std::unique_ptr<RunDirectory> RunWithAnUndeletedCheckpoint(const std::string& path) {
+  auto run = std::make_unique<RunDirectory>(path);
+  for (const int64_t step : {1, 2}) MakeCheckpoint(run.get(), step, "x");
+  test::SetSyscallFault("unlinkat .step-00000001.deleted/file 1 EIO...");
+  run->RotateCheckpoints(1, 2);
+  test::SetSyscallFault("");
+  return run;
+}
+
+TEST(RunDirectory, ACheckpointThatCannotBeDeletedIsAWarningThatSaysWhichAndWhy) {
+  const TemporaryFolder folder;
+  testing::internal::CaptureStderr();
+  const auto run = RunWithAnUndeletedCheckpoint(folder.path("run"));
+  const std::string messages = testing::internal::GetCapturedStderr();
+  EXPECT_THAT(messages, testing::AllOf(testing::HasSubstr("checkpoints/.step-00000001.deleted"),
+                                       testing::HasSubstr("Input/output error")));
+  EXPECT_THAT(run->CheckpointSteps(), testing::ElementsAre(2));
+}
+
+TEST(RunDirectory, ACheckpointThatCouldNotBeDeletedIsTriedAgain) {
+  const TemporaryFolder folder;
+  const auto run = RunWithAnUndeletedCheckpoint(folder.path("run"));
+  ASSERT_TRUE(fs::exists(run->checkpoints_path() + "/.step-00000001.deleted/file"));
+  run->RotateCheckpoints(0, 2);
+  EXPECT_EQ(test::NamesIn(run->checkpoints_path()), std::set<std::string>{"step-00000002"});
+}
+
+TEST(RunDirectory, ACheckpointThatCannotBeDeletedKeepsNoProcessFromItsRun) {
+  const TemporaryFolder folder;
+  RunWithAnUndeletedCheckpoint(folder.path("run")).reset();
+  test::SetSyscallFault("unlinkat .step-00000001.deleted/file 1 EIO...");
+  const auto code = CodeOf([&] { RunDirectory(folder.path("run")); });
+  test::SetSyscallFault("");
+  EXPECT_EQ(code, std::nullopt);
+}
+
+TEST(RunDirectory, ACheckpointIsDeletedBesideAFormerOneOfItsStepThatCouldNotBe) {
+  const TemporaryFolder folder;
+  const auto run = RunWithAnUndeletedCheckpoint(folder.path("run"));
+  MakeCheckpoint(run.get(), 1, "again");
+  run->DeleteCheckpoint(1);
+  EXPECT_EQ(test::NamesIn(run->checkpoints_path()),
+            (std::set<std::string>{".step-00000001.deleted", "step-00000002"}));
 }
 
 TEST(RunDirectory, RotationSparesTheCheckpointJustWrittenBelowLaterOnes) {

@@ -58,13 +58,15 @@ bool Fails(const char* call, const char* path, const char* from = nullptr) {
   return true;
 }
 
-bool Fails(const char* call, int fd) {
+/// \param name in the folder that `fd` is; empty: of `fd` itself
+bool Fails(const char* call, int fd, const char* name = "") {
   if (!fault.set && !recording) return false;
-  char link[32], path[512];
+  char link[32], path[1024];
   std::snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
-  const ssize_t length = readlink(link, path, sizeof(path) - 1);
+  const ssize_t length = readlink(link, path, sizeof(path) / 2);
   if (length <= 0) return false;
-  path[length] = '\0';
+  const size_t end = static_cast<size_t>(length);
+  std::snprintf(path + end, sizeof(path) - end, "%s%s", *name == '\0' ? "" : "/", name);
   return Fails(call, path);
 }
 
@@ -169,6 +171,12 @@ extern "C" {
 [[gnu::visibility("default")]] int symlink(const char* target, const char* path) noexcept {
   if (Fails("symlink", path)) return -1;
   return Next<int (*)(const char*, const char*)>("symlink")(target, path);
+}
+
+// By which remove_all deletes what a folder holds; like mmap no call of a record, and none of "any".
+[[gnu::visibility("default")]] int unlinkat(int folder, const char* name, int flags) noexcept {
+  if (fault.set && std::strcmp(fault.call, "unlinkat") == 0 && Fails("unlinkat", folder, name)) return -1;
+  return Next<int (*)(int, const char*, int)>("unlinkat")(folder, name, flags);
 }
 
 [[gnu::visibility("default")]] int mkdir(const char* path, mode_t mode) noexcept {

@@ -11,10 +11,10 @@
 
 namespace trainwright::test {
 
-/// \param fault "CALL PATH NUMBER ACTION": the NUMBERth (from 1) CALL ("any", its name, or "mmap") on a path
-///     that contains PATH. ACTION is an error ("EIO" or "ENOSPC"), with which every later such call fails,
-///     too, when it ends in "..."; or signals to raise before the call: "KILL", "STOP", "INT", "TERM",
-///     "INT+INT". Empty: none. A process takes it from the variable SYSCALL_FAULT.
+/// \param fault "CALL PATH NUMBER ACTION": the NUMBERth (from 1) CALL ("any", its name, "mmap" or
+///     "unlinkat") on a path that contains PATH. ACTION is an error ("EIO" or "ENOSPC"), with which every
+///     later such call fails, too, when it ends in "..."; or signals to raise before the call: "KILL",
+///     "STOP", "INT", "TERM", "INT+INT". Empty: none. A process takes it from the variable SYSCALL_FAULT.
 void SetSyscallFault(const std::string& fault);
 
 /// Starts a new record of the calls on paths that contain `path`. fsync is recorded, but not made: what a
