@@ -43,7 +43,7 @@ void RefuseOtherModel(const TrainSettings& settings, const PlanChoices& choices,
 
 PlannedRun PlanBranch(const TrainSettings& settings, const PlanFacts& facts, int64_t steps_taken,
                       const TrainPlan& parent) {
-  RefuseOtherState(settings, parent);
+  RefuseOtherState(InWordsOfPlan(settings, parent, facts.model), parent);
   RefuseOtherModel(settings, facts.choices, parent);
   PlannedRun planned{.plan = parent, .reasons = {}, .epoch = {}};
   TrainPlan& plan = planned.plan;

@@ -9,6 +9,7 @@
 #include "lib/run/plan_rules.h"
 #include "lib/run/schedule_shares.h"
 #include "lib/spec/built_in_objectives.h"
+#include "lib/spec/family.h"
 
 namespace trainwright {
 namespace {
@@ -122,6 +123,14 @@ std::vector<std::string> TakeRanks(int64_t ranks, TrainPlan* plan) {
   if (plan->exact_world > 0) return {};
   return {std::to_string(ranks) + " ranks instead of the run's " + before + ", with --accum " +
           std::to_string(plan->accum) + kSameSums};
+}
+
+TrainSettings InWordsOfPlan(TrainSettings settings, const TrainPlan& plan, const ModelConfig& model) {
+  std::string& asked = settings.lora_targets;
+  if (!plan.tuning.lora || asked.empty()) return settings;
+  const std::string& stored = plan.tuning.lora->targets;
+  if (asked != stored && ChooseLoraTargets(asked, model) == ChooseLoraTargets(stored, model)) asked = stored;
+  return settings;
 }
 
 std::vector<std::string> ReconcilePlan(const TrainSettings& settings, TrainPlan* plan, int64_t ranks,

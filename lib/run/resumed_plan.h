@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "lib/run/plan_table.h"
+#include "lib/spec/model_config.h"
 
 namespace trainwright {
 
@@ -24,6 +25,11 @@ void TakeOwnFiles(const TrainSettings& settings, TrainPlan* plan);
 /// of that, nor how its step is split and its state is divided, nor the names of its files. Equal in all
 /// checkpoints of a run.
 nlohmann::json EncodeLastingPlan(TrainPlan plan, const PlanTable& table = TrainPlanTable());
+
+/// The settings with the plan's words for the modules that have adapters, where they name the same ones of the
+/// model in other words: all-linear for a list of all.
+/// \throws Error{kUsage} on a name that no module of the model has
+TrainSettings InWordsOfPlan(TrainSettings settings, const TrainPlan& plan, const ModelConfig& model);
 
 /// Checks the flags of a resumed run against its stored plan, all but those that TakeOwnFiles takes. Flags
 /// that repeat the plan are fine, also where they are those of another number of ranks; another split of the

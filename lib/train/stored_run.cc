@@ -56,14 +56,16 @@ Error OtherData(const TrainSettings& settings, const ResolvedRun& run, const std
       "give the run's data by --data, or continue with this data from its beginning by --allow-data-change");
 }
 
-/// The length, where another is asked for, and what else of the settings differs from the plan.
+/// The length, where another is asked for, and what else of the settings differs from the plan. The run has
+/// its model.
 /// \returns what the user should know
 std::vector<std::string> Reconcile(const TrainSettings& settings, const TrainJobContext& context,
                                    int64_t steps_taken, ResolvedRun* run) {
   TakeOwnFiles(settings, &run->plan);
   const auto count_epoch = [&](const TrainPlan& plan) { return CountEpoch(context, plan, *run); };
   std::vector<std::string> notes = ExtendRun(settings, count_epoch, steps_taken, &run->plan);
-  for (std::string& note : ReconcilePlan(settings, &run->plan, context.world->size())) {
+  const TrainSettings asked = InWordsOfPlan(settings, run->plan, run->model.config);
+  for (std::string& note : ReconcilePlan(asked, &run->plan, context.world->size())) {
     notes.push_back(std::move(note));
   }
   return notes;
@@ -177,9 +179,9 @@ void ResolveResumedRun(const TrainSettings& settings, const TrainJobContext& con
   CompleteStoredPlan(ChoicesOf(context), &run->plan);
   resume.stored_options = PlanAsOptions(run->plan);
   log->Announce(run->data->WeighSets(run->plan.data_weights));
-  resume.warnings = Reconcile(settings, context, resume.state.trainer.step, run);
   OpenModelOf(settings, context, checkpoint, run);
   if (record != nullptr && run->plan.tuning.lora) TakeRecordedConfig(context, *record, run);
+  resume.warnings = Reconcile(settings, context, resume.state.trainer.step, run);
   CheckSameModel(settings, context, *run);
   // The same data in another order is what no leave was given for: the state is false.
   const bool was_changed = record != nullptr && record->data_sha256 != resume.state.data_sha256;
@@ -198,7 +200,6 @@ void ResolveBegunRun(const TrainSettings& settings, const TrainJobContext& conte
   TakeStoredChoices(settings, record.choices, run);
   CompleteStoredPlan(ChoicesOf(context), &run->plan);
   log->Announce(run->data->WeighSets(run->plan.data_weights));
-  for (const std::string& note : Reconcile(settings, context, 0, run)) WarnOnce(context, note);
   if (!settings.init.empty() || !settings.adapter.empty()) {
     TrainSettings start = settings;
     start.model.clear();
@@ -208,6 +209,7 @@ void ResolveBegunRun(const TrainSettings& settings, const TrainJobContext& conte
   run->model.config =
       DecodeConfigJson(context.families.descriptions(), record.model.dump(), "the run's record");
   run->model.name = record.model_name;
+  for (const std::string& note : Reconcile(settings, context, 0, run)) WarnOnce(context, note);
   CheckSameModel(settings, context, *run);
   CheckTuning(settings, context, *run);
   FinishResolving(settings, context,

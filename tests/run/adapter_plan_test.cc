@@ -3,6 +3,7 @@
 
 #include <string>
 
+#include "lib/run/resumed_plan.h"
 #include "lib/run/run_planner.h"
 #include "lib/spec/built_in_families.h"
 #include "lib/spec/lora_options.h"
@@ -40,6 +41,28 @@ TEST(AdapterPlan, OtherTargetsThanTheAdaptersAreRefused) {
       "--lora-targets: differs from that of the adapter run | leave out --lora-targets";
   EXPECT_EQ(test::MessageOf([] { PlannedTargets("q_proj,v_proj", "all-linear"); }), problem);
   EXPECT_EQ(test::MessageOf([] { PlannedTargets(kAllModules, "attention"); }), problem);
+}
+
+/// What a run that goes on says of --lora-targets; empty: it takes them.
+std::string SaidOnResume(const std::string& of_run, const std::string& asked) {
+  TrainSettings settings;
+  settings.lora_targets = asked;
+  TrainPlan plan;
+  plan.tuning.lora = LoraOptions{.rank = 4, .alpha = 8};
+  plan.tuning.lora->targets = of_run;
+  const ModelConfig model = BuiltInDescriptions().PresetConfig("llama-1m", 300);
+  return test::MessageOf([&] { ReconcilePlan(InWordsOfPlan(settings, plan, model), &plan); });
+}
+
+TEST(AdapterPlan, ARunGoesOnWithItsModulesInOtherWords) {
+  EXPECT_EQ(SaidOnResume("all-linear", kAllModules), "");
+  EXPECT_EQ(SaidOnResume(kAllModules, "mlp,attention"), "");
+  EXPECT_EQ(SaidOnResume("q_proj,v_proj", "self_attn.v_proj,q_proj"), "");
+}
+
+TEST(AdapterPlan, ARunRefusesToGoOnWithOtherModules) {
+  EXPECT_EQ(SaidOnResume("all-linear", "attention").rfind("--lora-targets: attention differs", 0), 0u);
+  EXPECT_EQ(SaidOnResume("q_proj", "query").rfind("--lora-targets: no module of the model", 0), 0u);
 }
 
 }  // namespace

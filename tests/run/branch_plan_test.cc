@@ -11,6 +11,7 @@
 #include "lib/run/branch_reference.h"
 #include "lib/run/plan_codec.h"
 #include "lib/run/run_planner.h"
+#include "lib/spec/built_in_families.h"
 #include "lib/spec/llama_family.h"
 #include "lib/spec/objective_names.h"
 #include "lib/spec/schedule.h"
@@ -266,6 +267,16 @@ std::string MessageOfOwnOption(const std::string& asked) {
   TrainSettings settings;
   settings.objective_options = {asked};
   return test::MessageOf([&] { PlanBranch(settings, facts, 20, parent); });
+}
+
+TEST(PlanBranch, TakesTheModulesOfTheParentsAdaptersInOtherWords) {
+  PlanFacts facts = Facts();
+  facts.model = BuiltInDescriptions().PresetConfig("llama-1m", 300);
+  TrainPlan parent = Parent();
+  parent.tuning.lora = LoraOptions{.rank = 4, .alpha = 8};
+  TrainSettings settings;
+  settings.lora_targets = "attention,mlp";
+  EXPECT_EQ(PlanBranch(settings, facts, 20, parent).plan.tuning.lora->targets, "all-linear");
 }
 
 TEST(PlanBranch, RefusesOwnOptionsThatSayWhatTheModelIs) {

@@ -191,6 +191,13 @@ TEST_F(TrainLoraTest, AResumedRunRefusesAnotherBaseAndOtherAdapters) {
   }
 }
 
+TEST_F(TrainLoraTest, AResumedRunTakesItsModulesInOtherWords) {
+  const ProcessResult result = Shell(R"(
+    train -q --init base --lora 4 --steps 2 --out run &&
+    train -q --resume --out run --lora-targets mlp,attention)");
+  EXPECT_EQ(result.exit_status, 0) << result.standard_error;
+}
+
 TEST_F(TrainLoraTest, ABaseThatMovedTogetherWithItsRunIsFound) {
   const ProcessResult result = Shell(R"(
     set -e
