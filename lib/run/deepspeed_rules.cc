@@ -107,7 +107,14 @@ void TakeOptimizer(const ForeignKey& key, ForeignFile* file) {
   // DeepSpeed's Adam is AdamW unless adam_w_mode is false.
   Only({"AdamW", "Adam", "Lion", "SGD", kDefaultOptimizer, "adam", "lion", "sgd"},
        "there is no such optimizer")(key, file);
-  file->Give(key, "optimizer", OurNameOf(SingleTextOf(key, *file)));
+  const std::string ours = OurNameOf(SingleTextOf(key, *file));
+  file->Give(key, "optimizer", ours);
+  if (ours != "sgd" || file->IsOverridden("optimizer", ours)) return;
+  // torch's has no momentum by default.
+  for (const char* const name : {"optimizer.params.momentum", "optimizer.params.betas"}) {
+    if (file->Find(name) || file->IsLeftOpen(name)) return;
+  }
+  file->Give(key, "beta1", "0");
 }
 
 void TakeBetas(const ForeignKey& key, ForeignFile* file) {
@@ -154,6 +161,15 @@ void TakeSchedule(const ForeignKey& key, ForeignFile* file) {
   file->Tell(key, "--schedule " + schedule + " is a step or two ahead of DeepSpeed's");
 }
 
+/// The last rate of WarmupCosineLR, which goes with it where another schedule overrides it.
+void TakeCosineMinimum(const ForeignKey& key, ForeignFile* file) {
+  const auto type = file->Find("scheduler.type");
+  const bool is_cosine = type && *type->value == "WarmupCosineLR";
+  if (!is_cosine || !file->IsOverridden("schedule", "cosine")) return NumberFor("min-lr-ratio")(key, file);
+  CheckNumber()(key, file);
+  file->GiveWay(key, "schedule");
+}
+
 ForeignRules ScheduleRules() {
   const std::string params = "scheduler.params.";
   const std::string from_zero = "the rate rises from 0";
@@ -165,7 +181,7 @@ ForeignRules ScheduleRules() {
           {params + "warmup_type",
            Only({"linear"}, "the rate rises evenly", "write \"linear\", which is not DeepSpeed's default")},
           {params + "total_num_steps", WholeFor("steps")},
-          {params + "cos_min_ratio", NumberFor("min-lr-ratio")},
+          {params + "cos_min_ratio", TakeCosineMinimum},
           {params + "last_batch_iteration", Only({-1}, "a schedule begins with the run")}};
 }
 

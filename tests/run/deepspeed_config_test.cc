@@ -179,6 +179,30 @@ TEST(DeepSpeedConfigTest, WhatAnOptimizerOrAScheduleMeansGoesWithItWhereAnotherO
                                    "ds.json line 6, scheduler.type: --schedule overrides it"));
 }
 
+TEST(DeepSpeedConfigTest, SgdOfAFileWithoutMomentumHasNone) {
+  const std::string text = R"({"optimizer": {"type": "SGD", "params": {"lr": 0.1}}})";
+  EXPECT_EQ(OptionsOf(text), (Options{{"optimizer", "sgd"}, {"lr", "0.1"}, {"beta1", "0"}}));
+  const auto adamw = [](const std::string& key) { return key == "optimizer" ? "adamw" : ""; };
+  EXPECT_EQ(OptionsOf(ParseDeepSpeedConfig(text, "ds.json", adamw)).count("beta1"), 0u);
+  EXPECT_EQ(OptionsOf(R"({"optimizer": {"type": "SGD", "params": {"momentum": "auto"}}})").count("beta1"),
+            0u);
+}
+
+TEST(DeepSpeedConfigTest, TheLastRateOfACosineGoesWithItWhereAnotherScheduleOverridesIt) {
+  const std::string text = R"({"scheduler": {"type": "WarmupCosineLR", "params": {"cos_min_ratio": 0.05}}})";
+  const auto beside = [&](const std::string& schedule) {
+    const auto given = [&](const std::string& key) { return key == "schedule" ? schedule : std::string(); };
+    return ParseDeepSpeedConfig(text, "ds.json", given);
+  };
+  for (const char* const other : {"linear", "wsd"}) {
+    const OptionsOfFile file = beside(other);
+    EXPECT_EQ(OptionsOf(file), (Options{{"schedule", "cosine"}})) << other;
+    EXPECT_THAT(file.notices,
+                ElementsAre("ds.json line 1, scheduler.params.cos_min_ratio: --schedule overrides it"));
+  }
+  EXPECT_EQ(OptionsOf(beside("cosine")), (Options{{"schedule", "cosine"}, {"min-lr-ratio", "0.05"}}));
+}
+
 struct Refused {
   const char* text;
   const char* said;
