@@ -116,4 +116,16 @@ void RelocateOwnFiles(const std::vector<OwnOption>& own, const std::string& work
   }
 }
 
+void TakeRecordedFiles(const std::vector<OwnOption>& own, const RunRecord& record, TrainPlan* plan) {
+  for (const OwnOption& option : own) {
+    const auto stored = plan->objective_own.find(option.name);
+    const auto recorded = record.plan.objective_own.find(option.name);
+    if (!option.names_file() || stored == plan->objective_own.end()) continue;
+    if (recorded == record.plan.objective_own.end()) continue;
+    const fs::path path = stored->second.ToString();
+    const bool is_there = fs::exists(path) || fs::exists(fs::path(record.working_directory) / path);
+    if (!path.empty() && !is_there) stored->second = recorded->second;
+  }
+}
+
 }  // namespace trainwright

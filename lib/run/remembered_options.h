@@ -43,5 +43,9 @@ void RelocatePaths(const std::vector<OptionValue>& options, const std::string& w
 /// \param working_directory empty: that of this process
 void RelocateOwnFiles(const std::vector<OwnOption>& own, const std::string& working_directory,
                       TrainPlan* plan);
+/// Takes from the run's record the names of such files that are not where a checkpoint's plan names them: the
+/// run was given others since, and may have been stopped before its next checkpoint.
+/// \param own options of the plan's objective
+void TakeRecordedFiles(const std::vector<OwnOption>& own, const RunRecord& record, TrainPlan* plan);
 
 }  // namespace trainwright

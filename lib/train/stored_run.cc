@@ -107,6 +107,7 @@ void RelocateFilesOfParent(const TrainJobContext& context, const std::string& ch
   if (!has_files) return;
   const std::filesystem::path run = std::filesystem::path(checkpoint).parent_path().parent_path();
   if (const std::optional<RunRecord> record = ReadRunRecord((run / kRunRecordFile).string())) {
+    TakeRecordedFiles(own, *record, plan);
     RelocateOwnFiles(own, record->working_directory, plan);
   }
 }
@@ -177,6 +178,9 @@ void ResolveResumedRun(const TrainSettings& settings, const TrainJobContext& con
   if (record != nullptr) stored.cpu_gemms = record->choices.cpu_gemms;
   TakeStoredChoices(settings, stored, run);
   CompleteStoredPlan(ChoicesOf(context), &run->plan);
+  if (record != nullptr) {
+    TakeRecordedFiles(context.objectives.Find(run->plan.objective).description.own, *record, &run->plan);
+  }
   resume.stored_options = PlanAsOptions(run->plan);
   log->Announce(run->data->WeighSets(run->plan.data_weights));
   OpenModelOf(settings, context, checkpoint, run);

@@ -36,5 +36,29 @@ TEST(RelocateOwnFiles, TakesAFileThatIsNotHereFromWhereTheRunWasBegun) {
   EXPECT_EQ(PathLookedFor(file, begun, "N"), file) << "a text that is no path";
 }
 
+/// The path that a checkpoint's plan has for an option, where the run's record has "new.json".
+std::string PathOfCheckpoint(const std::string& path, const std::string& working_directory) {
+  const std::vector<OwnOption> own = {{.name = "counts", .initial = "", .type_name = "FILE"}};
+  RunRecord record;
+  record.working_directory = working_directory;
+  record.plan.objective_own = {{"counts", "new.json"}};
+  TrainPlan plan;
+  plan.objective_own = {{"counts", path}};
+  TakeRecordedFiles(own, record, &plan);
+  return plan.objective_own.at("counts").text();
+}
+
+TEST(TakeRecordedFiles, NamesAnewAFileThatIsNoLongerWhereTheCheckpointHasIt) {
+  test::TemporaryFolder folder;
+  const std::string file = "only-where-the-run-was-begun.json";
+  test::WriteFile(folder.path(file), "{}");
+  const std::string begun = std::filesystem::path(folder.path(file)).parent_path().string();
+  EXPECT_EQ(PathOfCheckpoint("gone.json", begun), "new.json");
+  EXPECT_EQ(PathOfCheckpoint(begun + "/gone.json", begun), "new.json");
+  EXPECT_EQ(PathOfCheckpoint(file, begun), file);
+  EXPECT_EQ(PathOfCheckpoint(begun + "/" + file, "elsewhere"), begun + "/" + file);
+  EXPECT_EQ(PathOfCheckpoint("", begun), "") << "no file is named";
+}
+
 }  // namespace
 }  // namespace trainwright
