@@ -118,25 +118,48 @@ void SampleLoader::LoadWindow() {
   const auto start = std::chrono::steady_clock::now();
   loaded_.reset();
   window_.reset();
-  BuiltWindow built = prefetcher_->Take(wanted, skipped_.chunks());
-  // What was bad in an earlier window stays out although this one could read it: a run that is resumed
-  // between the two knows no better.
-  if (skipped_.HoldsAny(built.chunks)) {
-    builder_->Discard(std::move(built));
-    ReadingMark own_reading = 0;
-    built = builder_->Build(wanted, skipped_.chunks(), &own_reading);
-  }
+  BuiltWindow built = TakeWindow(wanted);
   skipped_.TakeOver(built.bad);
   window_ = builder_->Share(std::move(built.samples));
   TellCuts();
   loaded_ = wanted;
   counts_.wait_s += SecondsSince(start);
   ++counts_.windows;
-  prefetcher_->BuildAhead(order_.After(wanted));
+  prefetcher_->BuildAhead(order_.After(windows_ahead_.empty() ? wanted : windows_ahead_.back().id));
   const auto ahead = static_cast<int64_t>(prefetcher_->windows_ahead());
   const auto window_bytes = static_cast<int64_t>(window_->size_bytes());
   counts_.most_windows_ahead = std::max(counts_.most_windows_ahead, ahead);
-  counts_.most_held_bytes = std::max(counts_.most_held_bytes, builder_->held_bytes() + window_bytes * ahead);
+  const int64_t held_ahead = ahead + static_cast<int64_t>(windows_ahead_.size());
+  counts_.most_held_bytes =
+      std::max(counts_.most_held_bytes, builder_->held_bytes() + window_bytes * held_ahead);
+}
+
+BuiltWindow SampleLoader::TakeWindow(WindowId wanted) {
+  while (!windows_ahead_.empty()) {
+    const WindowAhead first = std::move(windows_ahead_.front());
+    windows_ahead_.pop_front();
+    if (first.id == wanted) return WithoutSkipped(wanted, std::move(*first.built));
+    builder_->Discard(std::move(*first.built));
+  }
+  return WithoutSkipped(wanted, prefetcher_->Take(wanted, skipped_.chunks()));
+}
+
+const BuiltWindow& SampleLoader::LookAhead(WindowId id) {
+  for (const WindowAhead& window : windows_ahead_) {
+    if (window.id == id) return *window.built;
+  }
+  const auto start = std::chrono::steady_clock::now();
+  BuiltWindow built = WithoutSkipped(id, prefetcher_->Take(id, skipped_.chunks()));
+  counts_.wait_s += SecondsSince(start);
+  windows_ahead_.push_back({id, std::make_unique<BuiltWindow>(std::move(built))});
+  return *windows_ahead_.back().built;
+}
+
+BuiltWindow SampleLoader::WithoutSkipped(WindowId id, BuiltWindow built) {
+  if (!skipped_.HoldsAny(built.chunks)) return built;
+  builder_->Discard(std::move(built));
+  ReadingMark own_reading = 0;
+  return builder_->Build(id, skipped_.chunks(), &own_reading);
 }
 
 void SampleLoader::TellCuts() {
@@ -197,7 +220,7 @@ double SampleLoader::epochs() const {
   return static_cast<double>(cursor_.epoch) + order_.ShareBefore(WindowOfCursor(), in_window);
 }
 
-bool SampleLoader::HoldsInEpoch(int64_t count) const {
+bool SampleLoader::HoldsInEpoch(int64_t count) {
   uint64_t left = 0;
   WindowId id = WindowOfCursor();
   if (loaded_ == id) {
@@ -206,10 +229,7 @@ bool SampleLoader::HoldsInEpoch(int64_t count) const {
   }
   for (; left < static_cast<uint64_t>(count) && id.epoch == cursor_.epoch; id = order_.After(id)) {
     try {
-      ReadingMark own_reading = 0;
-      BuiltWindow built = builder_->Build(id, skipped_.chunks(), &own_reading);
-      left += built.samples.samples.size();
-      builder_->Discard(std::move(built));
+      left += LookAhead(id).samples.samples.size();
     } catch (const Error& error) {
       if (error.code() == ErrorCode::kBadInput || error.code() == ErrorCode::kIo) return true;
       throw;

@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <optional>
 #include <string>
@@ -26,6 +27,7 @@ namespace trainwright {
 
 class WindowBuilder;
 class WindowPrefetcher;
+struct BuiltWindow;
 
 /// What one epoch of a loader holds.
 struct EpochCounts {
@@ -62,9 +64,9 @@ class SampleLoader {
   /// so do the samples of a window.
   double epochs() const;
   /// Whether `count` more samples are left of the epoch that Next() will read from. Where the window at hand
-  /// has too few, the next ones are read for it, and read again when Next() comes to them. One that cannot be
-  /// read counts as enough: Next() says what is wrong.
-  bool HoldsInEpoch(int64_t count) const;
+  /// has too few, the next ones are read for it, and kept until Next() comes to them. One that cannot be read
+  /// counts as enough: Next() says what is wrong.
+  bool HoldsInEpoch(int64_t count);
   /// Counts an epoch by decoding all that the order reads once; one that its rules describe is known. Chunks
   /// that cannot be read and may be skipped count as the substitutes of the first pass. Of
   /// streams that give a run's steps together (DrawRules::run_epoch_samples) it is the run's.
@@ -94,8 +96,20 @@ class SampleLoader {
   void Restore(const LoaderState& state);
 
  private:
+  /// A window that was read before Next() came to it.
+  struct WindowAhead {
+    WindowId id;
+    std::unique_ptr<BuiltWindow> built;
+  };
   /// Makes the window of the cursor the loaded one and lets the workers go on after it.
   void LoadWindow();
+  /// The window, read now or before. Those that were read before it, and that nobody came to, are dropped.
+  BuiltWindow TakeWindow(WindowId wanted);
+  /// Reads a window before Next() comes to it, the first time that it is asked for.
+  const BuiltWindow& LookAhead(WindowId id);
+  /// The window without what was bad in an earlier one: that stays out although this one could read it, for a
+  /// run that is resumed between the two knows no better.
+  BuiltWindow WithoutSkipped(WindowId id, BuiltWindow built);
   /// What NextStep returns; an error leaves the cursor somewhere.
   std::vector<Sample> TakeStep(int64_t count, bool drop_last);
   /// Says once what became of records that did not fit.
@@ -121,6 +135,7 @@ class SampleLoader {
   SkippedChunks skipped_;                       // of the windows in use so far
   std::shared_ptr<const SampleWindow> window_;  // null until one was loaded
   std::optional<WindowId> loaded_;              // which one it is
+  std::deque<WindowAhead> windows_ahead_;       // of HoldsInEpoch, in the order of the stream
   uint64_t epoch_of_last_ = 0;                  // of the sample handed out last
   bool told_cuts_ = false;
   LoaderCounts counts_;

@@ -83,7 +83,7 @@ double EpochsOf(const SampleLoaders& loaders) {
 
 bool EndedEpoch(const SampleLoaders& loaders, double epochs_before, int64_t step_samples, bool drop_last) {
   const double epochs = EpochsOf(loaders);
-  const SampleLoader& main = *loaders.at(kMainLoader);
+  SampleLoader& main = *loaders.at(kMainLoader);
   const bool is_whole = epochs == std::floor(epochs);
   const bool is_shared = main.rules() != nullptr && main.rules()->rules().run_epoch_samples > 0;
   // What is left of an epoch is skipped when the next step is taken, which belongs to the next epoch.

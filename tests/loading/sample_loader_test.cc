@@ -143,6 +143,33 @@ TEST(SampleLoader, GivesTheSamplesOfAnyCutterInTheDefinedOrder) {
   }
 }
 
+TEST(SampleLoader, ReadsOnceWhatItLooksAtBeforeItsTurn) {
+  FaultyPairs set(6, 1);
+  SampleLoader loader(&set, Pairs(), {.window_chunks = 2, .shuffle = false}, {.workers = 0});
+  loader.NextStep(3, /*drop_last=*/false);
+  EXPECT_TRUE(loader.HoldsInEpoch(5));
+  EXPECT_FALSE(loader.HoldsInEpoch(10));
+  EXPECT_EQ(PairsOf(loader.NextStep(9, /*drop_last=*/false)),
+            (std::vector<uint64_t>{3, 4, 5, 6, 7, 8, 9, 10, 11}));
+  EXPECT_EQ(set.reads.load(), 6) << "each of the six chunks";
+}
+
+TEST(SampleLoader, LookingForTheEndOfAnEpochChangesNoSample) {
+  const MemoryShardSet set(PairChunks(23), 3, 1u << 16, kPairs);
+  const SampleOrderOptions order{.seed = 11, .window_chunks = 4};
+  const std::vector<uint64_t> expected = ExpectedPairs(23, order, 3, [](uint64_t) { return true; });
+  for (const LoaderOptions& options : kLoaders) {
+    SampleLoader loader(&set, Pairs(), order, options);
+    for (size_t i = 0; i < expected.size(); ++i) {
+      const auto left = static_cast<int64_t>(46 - i % 46);
+      if (i % 5 == 0) {
+        ASSERT_EQ(loader.HoldsInEpoch(20), left >= 20) << "sample " << i << ", workers " << options.workers;
+      }
+      ASSERT_EQ(PairOf(loader.Next()), expected[i]) << "sample " << i << ", workers " << options.workers;
+    }
+  }
+}
+
 TEST(SampleLoader, HandsOutSpansTagsAndLabelsAsTheCutterMadeThem) {
   const MemoryShardSet set(PairChunks(5), 2, 1u << 16, kPairs);
   SampleLoader loader(&set, Pairs(), {.shuffle = false});
