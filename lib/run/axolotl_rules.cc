@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <utility>
 
+#include "lib/formats/json_text.h"
 #include "lib/run/foreign_optimizer.h"
 #include "lib/run/foreign_rules.h"
 #include "lib/run/recipe_program.h"
@@ -457,13 +458,26 @@ void FinishLength(ForeignFile* file) {
   file->Give(*samples, "accum", accum);
 }
 
+/// The steps of the run, where they do not depend on its data.
+std::optional<int64_t> KnownSteps(const ForeignFile& file) {
+  if (const std::string given = file.Given("steps"); !given.empty()) {
+    const json steps = JsonOf(given);
+    return steps.is_number_integer() ? std::optional(steps.get<int64_t>()) : std::nullopt;
+  }
+  if (!file.Given("epochs").empty() || !file.Given("tokens").empty()) return std::nullopt;
+  const auto steps = file.Find("max_steps");
+  if (!steps || steps->value->get<int64_t>() <= 0) return std::nullopt;
+  return steps->value->get<int64_t>();
+}
+
 /// Of a file without a warm-up, whose default has no bound here.
 void TellOfWarmup(ForeignFile* file) {
   constexpr int64_t kMostSteps = 3333;  // whose 3 % are no more than axolotl's bound
+  const std::optional<int64_t> known = KnownSteps(*file);
+  if (known && *known <= kMostSteps) return;
   const auto steps = file->Find("max_steps"), epochs = file->Find("num_epochs");
-  const bool is_known = steps && steps->value->get<int64_t>() > 0;
-  if (is_known && steps->value->get<int64_t>() <= kMostSteps) return;
-  const auto length = is_known ? steps : epochs ? epochs : file->Find("base_model");
+  const bool says_steps = steps && steps->value->get<int64_t>() > 0;
+  const auto length = says_steps ? steps : epochs ? epochs : file->Find("base_model");
   file->TellWith("warmup-ratio", *length,
                  "without warmup_steps the warm-up is 3 % of the run, and of axolotl 100 steps at most: give "
                  "--warmup 100 for a run of more than 3,333 steps");

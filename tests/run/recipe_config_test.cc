@@ -203,6 +203,15 @@ TEST(RecipeConfigTest, TheBoundOfAxolotlsOwnWarmUpIsSaid) {
   }
 }
 
+TEST(RecipeConfigTest, TheBoundOfAxolotlsOwnWarmUpIsSaidOfTheLengthThatTheRunHas) {
+  const auto said = [](const std::string& option, const std::string& value, const std::string& text) {
+    return ReadBeside(option, value, kAxolotl + text).notices_of_options;
+  };
+  EXPECT_THAT(said("steps", "200", "num_epochs: 2"), IsEmpty());
+  EXPECT_THAT(said("steps", "5000", "max_steps: 10"), ElementsAre(Pair("warmup-ratio", HasSubstr("100"))));
+  EXPECT_THAT(said("epochs", "2", "max_steps: 10"), ElementsAre(Pair("warmup-ratio", HasSubstr("100"))));
+}
+
 TEST(RecipeConfigTest, CompilationOfOtherProgramsIsChosenByTheDevice) {
   for (const char* value : {"true", "auto"}) {
     EXPECT_THAT(OfAxolotl(std::string("torch_compile: ") + value), Contains(Pair("compile", "auto")))
