@@ -26,8 +26,8 @@ void TakeOwnFiles(const TrainSettings& settings, TrainPlan* plan);
 /// checkpoints of a run.
 nlohmann::json EncodeLastingPlan(TrainPlan plan, const PlanTable& table = TrainPlanTable());
 
-/// The settings with the plan's words for the modules that have adapters, where they name the same ones of the
-/// model in other words: all-linear for a list of all.
+/// The settings with the plan's words for the modules that have adapters, where they name the same ones of
+/// the model in other words: all-linear for a list of all.
 /// \throws Error{kUsage} on a name that no module of the model has
 TrainSettings InWordsOfPlan(TrainSettings settings, const TrainPlan& plan, const ModelConfig& model);
 

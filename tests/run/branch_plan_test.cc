@@ -13,6 +13,7 @@
 #include "lib/run/run_planner.h"
 #include "lib/spec/built_in_families.h"
 #include "lib/spec/llama_family.h"
+#include "lib/spec/lora_options.h"
 #include "lib/spec/objective_names.h"
 #include "lib/spec/schedule.h"
 #include "tests/support/support.h"
