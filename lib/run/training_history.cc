@@ -152,4 +152,10 @@ void TrainingHistory::Restore(const json& metadata) {
   if (state.value("evaluation_left", json()) == true) left_step_ = step;
 }
 
+void TrainingHistory::CompareFrom(int64_t step) {
+  best_evaluation_ = evaluation_nats(step);
+  best_evaluation_step_ = best_evaluation_ ? step : 0;
+  evaluations_since_best_ = 0;
+}
+
 }  // namespace trainwright

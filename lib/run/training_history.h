@@ -37,6 +37,9 @@ class TrainingHistory {
   /// Takes over what Encode wrote into a checkpoint's metadata; those of older versions leave it empty. Of
   /// evaluations, those of this history's data: see compares_anew.
   void Restore(const nlohmann::json& metadata);
+  /// Of a branch, once its parent's metadata is restored: evaluations from the parent's step on are compared
+  /// with each other alone, and that after exactly this step, where it was made, is the first of them.
+  void CompareFrom(int64_t step);
 
   double mean_loss_nats() const { return mean_; }
   double loss_deviation_nats() const;  ///< standard deviation of all losses; 0 of one

@@ -201,7 +201,8 @@ std::string EvaluationNameOf(const TrainSettings& settings, const ResolvedRun& r
 bool LacksEvaluation(const ResolvedRun& run, const TrainingHistory& history, int64_t step) {
   if (run.data->evaluated(run.plan.eval_split) == nullptr) return false;
   if (history.compares_anew()) return true;
-  if (!run.resume || run.resume->of_parent) return step == 0;
+  if (!run.resume) return step == 0;
+  if (run.resume->of_parent) return !history.evaluation_nats(step);
   const int64_t eval_every = run.cadence.eval_every;
   const bool due = step >= run.plan.schedule.total_steps || (eval_every > 0 && step % eval_every == 0);
   return history.evaluation_is_left(step) || (due && !history.evaluation_nats(step));

@@ -91,9 +91,9 @@ void ResolveNewRun(const TrainSettings& settings, const TrainJobContext& context
 /// it is not evaluated.
 std::string EvaluationNameOf(const TrainSettings& settings, const ResolvedRun& run);
 
-/// Whether a process that begins at this step begins with an evaluation: the first step is to come, or the
-/// process before this one was stopped at a step, or in its evaluation, and left that to this one, or it
-/// evaluated on other data.
+/// Whether a process that begins at this step begins with an evaluation: the first step is to come (of a
+/// branch, whose parent was not evaluated there), or the process before this one was stopped at a step, or in
+/// its evaluation, and left that to this one, or it evaluated on other data.
 /// \param history of the run up to the step
 bool LacksEvaluation(const ResolvedRun& run, const TrainingHistory& history, int64_t step);
 

@@ -98,6 +98,13 @@ std::optional<Tf32Error> Tf32ErrorOf(const ResolvedRun& run) {
   return MeasureTf32Error(run.model.config, run.compute.device);
 }
 
+/// A branch compares its evaluations with each other: it has no checkpoint of its parent's best one, and what
+/// the parent stopped by says nothing of it.
+void RestoreHistory(const ResumePoint& resume, TrainingHistory* history) {
+  history->Restore(ReadCheckpointMetadata(resume.checkpoint));
+  if (resume.of_parent) history->CompareFrom(resume.state.trainer.step);
+}
+
 /// What a resumed run does otherwise than the run before.
 std::vector<std::string> WarningsOfChanges(const TrainSettings& settings, const ResolvedRun& run,
                                            const TrainingHistory& history) {
@@ -160,7 +167,7 @@ Session::Session(const TrainSettings& settings, const TrainJobContext& context, 
       start_facts_.merge(
           FactsOfState(run->resume->state.trainer, trainer_->optimizer(), run->resume->checkpoint));
     }
-    history_.Restore(ReadCheckpointMetadata(run->resume->checkpoint));
+    RestoreHistory(*run->resume, &history_);
     first_step_ = trainer_->step();
   }
   ChooseProducts(settings, trainer_->step(), world_, directory_.get(), setup_.model.get(), run);

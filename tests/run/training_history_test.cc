@@ -157,6 +157,29 @@ TEST(TrainingHistory, StopsEarlyByEvaluationsHoweverManyStepsLieBetweenThem) {
   EXPECT_FALSE(history.StopsEarly(std::nullopt));
 }
 
+TEST(TrainingHistory, OfABranchComparesNoEvaluationWithThoseBeforeItsFirstStep) {
+  TrainingHistory parent("these", 10);
+  for (int64_t step = 0; step <= 30; step += 10) {
+    parent.AddStep(step + 1, 2.0, 1e-3);
+    parent.AddEvaluation(step, 1.0 + static_cast<double>(step));
+  }
+  TrainingHistory evaluated("these", 10), between("these", 10);
+  evaluated.Restore(MetadataOf(parent, 30));
+  evaluated.CompareFrom(30);
+  EXPECT_FALSE(evaluated.StopsEarly(1));
+  EXPECT_EQ(evaluated.evaluation_nats(30), 31.0) << "made by the parent";
+  EXPECT_EQ(evaluated.best_loss_nats(), 2.0) << "training's losses stay";
+  evaluated.AddEvaluation(40, 20.0);
+  EXPECT_EQ(evaluated.best_evaluation_step(), 40);
+  evaluated.AddEvaluation(50, 20.0);
+  EXPECT_TRUE(evaluated.StopsEarly(1));
+  between.Restore(MetadataOf(parent, 35));
+  between.CompareFrom(35);
+  EXPECT_FALSE(between.evaluation_nats(35));
+  EXPECT_FALSE(between.has_evaluations());
+  EXPECT_FALSE(between.StopsEarly(1));
+}
+
 TEST(TrainingHistory, ALossThatIsNoNumberCountsOnceAsAnEvaluationThatIsNoBetter) {
   TrainingHistory history("these", 10);
   history.AddEvaluation(0, 1.0);
