@@ -23,6 +23,18 @@ Error OtherStep(int64_t samples, int64_t ranks) {
                "", "a resumed run may split its step otherwise, but not change its size");
 }
 
+std::string OtherBatch(int64_t batch, int64_t before) {
+  return "micro-batches of " + std::to_string(batch) + " samples instead of the run's " +
+         std::to_string(before) + kSameSums;
+}
+
+std::string OtherBatchTokens(int64_t tokens, int64_t before) {
+  const auto limit = [](int64_t most) {
+    return most > 0 ? "of at most " + std::to_string(most) + " tokens" : "without a limit of tokens";
+  };
+  return "micro-batches " + limit(tokens) + " instead of the run's " + limit(before) + kSameSums;
+}
+
 /// Takes over another split of the step.
 /// \returns warnings
 /// \throws Error{kUsage} on a step of another size
@@ -41,13 +53,12 @@ std::vector<std::string> SplitStep(const TrainSettings& settings, int64_t ranks,
     return TakeRanks(ranks, plan);
   }
   if (batch == plan->batch) return TakeRanks(ranks, plan);
-  const std::string before = std::to_string(plan->batch);
+  const int64_t before = plan->batch;
   plan->batch = batch;
   plan->accum = accum;
   plan->ranks = ranks;
   RequireLeaves(*plan);
-  return {"micro-batches of " + std::to_string(batch) + " samples instead of the run's " + before +
-          kSameSums};
+  return {OtherBatch(batch, before)};
 }
 
 /// Takes over another limit of a micro-batch's tokens.
@@ -58,10 +69,7 @@ std::vector<std::string> TakeBatchTokens(const TrainSettings& settings, TrainPla
   if (now < 0) throw Error(ErrorCode::kUsage, "--max-tokens-per-batch", "must be at least 0 tokens");
   if (now == before) return {};
   plan->max_batch_tokens = now;
-  const auto limit = [](int64_t tokens) {
-    return tokens > 0 ? "of at most " + std::to_string(tokens) + " tokens" : "without a limit of tokens";
-  };
-  return {"micro-batches " + limit(now) + " instead of the run's " + limit(before) + kSameSums};
+  return {OtherBatchTokens(now, before)};
 }
 
 /// Of an option that may be another one than the run began with.
@@ -90,6 +98,27 @@ void TakeOwnFiles(const TrainSettings& settings, TrainPlan* plan) {
       stored = asked.empty() ? "" : fs::absolute(asked).lexically_normal().string();
     }
   }
+}
+
+std::vector<std::string> TakeRecordedDivision(const TrainPlan& recorded, TrainPlan* plan,
+                                              const PlanTable& table) {
+  if (recorded.samples_per_step() != plan->samples_per_step()) return {};
+  const TrainPlan before = *plan;
+  for (const PlanOption& option : table) {
+    if (option.free_on_resume) option.value.set(option.value.get(recorded), option.stored, plan);
+  }
+  std::vector<std::string> warnings;
+  if (plan->max_batch_tokens != before.max_batch_tokens) {
+    warnings.push_back(OtherBatchTokens(plan->max_batch_tokens, before.max_batch_tokens));
+  }
+  if (plan->batch != before.batch) {
+    warnings.push_back(OtherBatch(plan->batch, before.batch));
+  } else {
+    // How many of these a rank has follows from the ranks that go on: see TakeRanks.
+    plan->accum = before.accum;
+    plan->ranks = before.ranks;
+  }
+  return warnings;
 }
 
 nlohmann::json EncodeLastingPlan(TrainPlan plan, const PlanTable& table) {

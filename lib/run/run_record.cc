@@ -1,6 +1,7 @@
 #include "lib/run/run_record.h"
 
 #include <filesystem>
+#include <utility>
 
 #include "lib/base/error.h"
 #include "lib/formats/json_text.h"
@@ -21,6 +22,14 @@ ParentCheckpoint DecodeParent(const nlohmann::json& json) {
           .checkpoint = json.at("checkpoint").get<std::string>(),
           .weights_sha256 = json.at("weights_sha256").get<std::string>(),
           .state_sha256 = json.at("state_sha256").get<std::string>()};
+}
+
+/// Of a run that has one.
+/// \throws Error{kIo, kBadInput}
+RunRecord ReadRecordOfRun(const std::string& path) {
+  std::optional<RunRecord> record = ReadRunRecord(path);
+  if (!record) throw Error(ErrorCode::kIo, path, "the record of the run is gone");
+  return *std::move(record);
 }
 
 }  // namespace
@@ -85,10 +94,15 @@ std::optional<RunRecord> ReadRunRecord(const std::string& path) {
 }
 
 void StoreDeviceChoices(const std::string& path, const DeviceChoices& choices) {
-  std::optional<RunRecord> record = ReadRunRecord(path);
-  if (!record) throw Error(ErrorCode::kIo, path, "the record of the run is gone");
-  record->choices = choices;
-  WriteRunRecord(path, *record);
+  RunRecord record = ReadRecordOfRun(path);
+  record.choices = choices;
+  WriteRunRecord(path, record);
+}
+
+void StorePlan(const std::string& path, const TrainPlan& plan) {
+  RunRecord record = ReadRecordOfRun(path);
+  record.plan = plan;
+  WriteRunRecord(path, record);
 }
 
 }  // namespace trainwright

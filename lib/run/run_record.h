@@ -1,5 +1,6 @@
 /// run.json of a run directory: what the run is, on disk before its first step. A run that was stopped
-/// before its first checkpoint goes on from it; a run that was extended has its present length there.
+/// before its first checkpoint goes on from it; a run that was extended has its present length there, and one
+/// whose steps are divided otherwise than in its last checkpoint how they are now.
 ///
 ///   {"schema": "trainwright.run/1", "plan": {...}, "model_name": "llama-1m", "model": {...},
 ///    "init": "path", "data_sha256": "hex", "order_fingerprint": "hex", "working_directory": "path",
@@ -57,5 +58,8 @@ std::optional<RunRecord> ReadRunRecord(const std::string& path);
 /// Replaces the choices of the record that is there.
 /// \throws as ReadRunRecord and WriteRunRecord
 void StoreDeviceChoices(const std::string& path, const DeviceChoices& choices);
+/// Replaces the plan of the record that is there.
+/// \throws as StoreDeviceChoices
+void StorePlan(const std::string& path, const TrainPlan& plan);
 
 }  // namespace trainwright

@@ -22,6 +22,7 @@
 #include "lib/io/process_memory.h"
 #include "lib/model/generation_config.h"
 #include "lib/model/trained_flops.h"
+#include "lib/run/run_record.h"
 #include "lib/train/compile_choice.h"
 #include "lib/train/gather_ranks.h"
 #include "lib/train/gpu_use_reader.h"
@@ -40,6 +41,25 @@ namespace {
 std::string FlagsOfDivision(const TrainPlan& plan) {
   if (plan.max_batch_tokens > 0) return "--max-tokens-per-batch " + std::to_string(plan.max_batch_tokens);
   return "--batch " + std::to_string(plan.batch) + " --accum " + std::to_string(plan.accum);
+}
+
+/// \param before how the run accumulated until its memory ran out
+std::string WarningOfDivision(const Error& problem, const TrainPlan& plan, ZeroAccumulation before) {
+  const ZeroAccumulation now = plan.zero_accumulation;
+  return "out of memory, " + std::string(problem.what()) + ": continuing with " + FlagsOfDivision(plan) +
+         (now == before ? "" : " --zero-accum " + ZeroAccumulationName(now)) + ", as many samples a step";
+}
+
+/// So that who goes on from here does not begin with what there was no memory for: of plans that divide the
+/// step otherwise the record's is taken, not that of a checkpoint before.
+/// \param run null where this rank writes nothing
+void StoreDivision(const RunDirectory* run, const TrainPlan& plan) {
+  if (run == nullptr) return;
+  try {
+    StorePlan(run->record_path(), plan);
+  } catch (const Error& error) {
+    LogWarning(error.what());  // training can go on
+  }
 }
 
 constexpr char kNoStepHint[] =
@@ -341,12 +361,8 @@ auto Session::InWhatMemoryThereIs(const Work& work) {
     }
     const TrainPlan& plan = trainer_->plan();
     listener_->set_plan(plan);
-    listener_->Warn("out of memory, " + std::string(problem->what()) + ": continuing with " +
-                    FlagsOfDivision(plan) +
-                    (plan.zero_accumulation == accumulation
-                         ? ""
-                         : " --zero-accum " + ZeroAccumulationName(plan.zero_accumulation)) +
-                    ", as many samples a step");
+    StoreDivision(directory_.get(), plan);
+    listener_->Warn(WarningOfDivision(*problem, plan, accumulation));
   }
 }
 

@@ -162,12 +162,14 @@ void ResolveResumedRun(const TrainSettings& settings, const TrainJobContext& con
   run->plan = resume.state.plan;
   if (record != nullptr) {
     run->parent = record->parent;
-    // A run that was extended may have been stopped before its next checkpoint.
+    // A run that was extended, or divided its steps otherwise, may have been stopped before its next
+    // checkpoint.
     if (record->plan.schedule.total_steps > run->plan.schedule.total_steps) {
       run->plan.schedule = record->plan.schedule;
       run->plan.shares = record->plan.shares;
       run->plan.length_rule = record->plan.length_rule;
     }
+    resume.warnings = TakeRecordedDivision(record->plan, &run->plan);
   }
   // The record knows what was timed, too.
   DeviceChoices stored = resume.state.compute.choices;
@@ -185,7 +187,9 @@ void ResolveResumedRun(const TrainSettings& settings, const TrainJobContext& con
   log->Announce(run->data->WeighSets(run->plan.data_weights));
   OpenModelOf(settings, context, checkpoint, run);
   if (record != nullptr && run->plan.tuning.lora) TakeRecordedConfig(context, *record, run);
-  resume.warnings = Reconcile(settings, context, resume.state.trainer.step, run);
+  for (std::string& warning : Reconcile(settings, context, resume.state.trainer.step, run)) {
+    resume.warnings.push_back(std::move(warning));
+  }
   CheckSameModel(settings, context, *run);
   // The same data in another order is what no leave was given for: the state is false.
   const bool was_changed = record != nullptr && record->data_sha256 != resume.state.data_sha256;

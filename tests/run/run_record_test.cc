@@ -71,6 +71,15 @@ TEST(RunRecordTest, HasTheGemmKernelsThatARunOfBeforeHadInAFileOfTheirOwn) {
   EXPECT_EQ(test::CodeOf([&] { ReadRunRecord(folder.path("run.json")); }), ErrorCode::kBadInput);
 }
 
+TEST(RunRecordTest, HasThePlanThatIsStoredAndTheRestAsItWas) {
+  const TemporaryFolder folder;
+  RunRecord record = SomeRecord();
+  WriteRunRecord(folder.path("run.json"), record);
+  record.plan.accum = 2 * record.plan.accum;
+  StorePlan(folder.path("run.json"), record.plan);
+  EXPECT_EQ(EncodeRunRecord(*ReadRunRecord(folder.path("run.json"))), EncodeRunRecord(record));
+}
+
 TEST(RunRecordTest, IsAbsentInARunOfBeforeThereWasOne) {
   EXPECT_FALSE(ReadRunRecord(TemporaryFolder().path("run.json")));
 }

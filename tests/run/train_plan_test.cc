@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <iterator>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "lib/run/plan_codec.h"
 #include "lib/run/resumed_plan.h"
@@ -400,6 +402,42 @@ TEST(ReconcilePlan, TakesAnotherDivisionOfTheState) {
   settings.zero = 0;
   ReconcilePlan(settings, &plan, 2);
   EXPECT_EQ(plan.sharding(), Sharding::kNone);
+}
+
+TEST(TakeRecordedDivision, TakesWhatTheRunWasToldSinceItsCheckpointAndSaysSo) {
+  TrainPlan recorded = OnTwoRanks(), plan = OnTwoRanks();
+  recorded.batch = 2;
+  recorded.accum = 24;
+  recorded.ranks = 1;
+  recorded.max_batch_tokens = 512;
+  recorded.zero = 2;
+  recorded.zero_accumulation = ZeroAccumulation::kKeep;
+  recorded.seed = plan.seed + 1;
+  const std::vector<std::string> warnings = TakeRecordedDivision(recorded, &plan);
+  ASSERT_EQ(warnings.size(), 2u);
+  EXPECT_EQ(warnings[0].rfind("micro-batches of at most 512 tokens instead of", 0), 0u) << warnings[0];
+  EXPECT_EQ(warnings[1].rfind("micro-batches of 2 samples instead of the run's 4", 0), 0u) << warnings[1];
+  recorded.seed = plan.seed;
+  EXPECT_EQ(EncodePlan(plan), EncodePlan(recorded)) << "all but what cannot change";
+}
+
+TEST(TakeRecordedDivision, LeavesTheStepToTheRanksThatGoOnWhereMicroBatchesAreAsLarge) {
+  TrainPlan recorded = OnTwoRanks(), plan = OnTwoRanks();
+  recorded.accum = 12;
+  recorded.ranks = 1;
+  recorded.zero = 1;
+  EXPECT_TRUE(TakeRecordedDivision(recorded, &plan).empty());
+  EXPECT_EQ(plan.accum, 6);
+  EXPECT_EQ(plan.ranks, 2);
+  EXPECT_EQ(plan.zero, 1);
+}
+
+TEST(TakeRecordedDivision, TakesNothingOfAStepOfAnotherSize) {
+  TrainPlan recorded = OnTwoRanks(), plan = OnTwoRanks();
+  recorded.accum = 7;
+  recorded.zero = 1;
+  EXPECT_TRUE(TakeRecordedDivision(recorded, &plan).empty());
+  EXPECT_EQ(EncodePlan(plan), EncodePlan(OnTwoRanks()));
 }
 
 TEST(TrainPlan, StoresHowItsStateIsDividedWhereItIs) {

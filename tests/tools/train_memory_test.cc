@@ -192,6 +192,7 @@ TEST_F(CappedTest, AutoOomGoesOnInSmallerMicroBatchesWithTheSameSamplesAStepAndS
   }
   EXPECT_GE(warnings, 1);
   EXPECT_GT(accum, 1);
+  EXPECT_EQ(Json("capped/run.json").at("plan").at("batch"), batch) << "for who goes on from here";
   const std::string split = " --batch " + std::to_string(batch) + " --accum " + std::to_string(accum);
   const ProcessResult same = Shell("train -q --model wide.json --steps 2 --seq 128 --out same" + split +
                                    " && cmp same/latest/model.safetensors capped/latest/model.safetensors");

@@ -315,6 +315,18 @@ TEST_F(TrainRememberTest, DataThatWasAllowedOnceIsTheRunsThoughItWasKilledBefore
   EXPECT_EQ(WeightsOf("run"), WeightsOf("whole"));
 }
 
+TEST_F(TrainRememberTest, MicroBatchesGivenOnceAreTheRunsThoughItWasKilledBeforeItsNextCheckpoint) {
+  const ProcessResult result = Shell(R"sh(
+    train -q --model tiny.json --batch 4 --accum 1 --schedule constant --steps 4 --out run || exit
+    (export LD_PRELOAD=$PRELOAD SYSCALL_FAULT='write run/checkpoints/.step-00000008 1 KILL'
+     train -q --resume --out run --steps 8 --batch 2 --accum 2 --async-save off) 2> /dev/null
+    [ $? = 137 ] || exit 9
+    train --resume --out run && grep '^batch\|^accum' run/config.yaml)sh");
+  ASSERT_EQ(result.exit_status, 0) << result.standard_error;
+  EXPECT_EQ(result.standard_output, "batch: 2\naccum: 2\n");
+  EXPECT_THAT(result.standard_error, HasSubstr("micro-batches of 2 samples instead of the run's 4"));
+}
+
 TEST_F(TrainRememberTest, OtherDataForARunThatHasEndedIsRefused) {
   const ProcessResult result = Shell(R"sh(
     train -q --model tiny.json --batch 2 --steps 4 --out run || exit 9
