@@ -39,8 +39,8 @@ std::set<std::string> KeysOfThePlan() {
 
 std::set<std::string> KeysOfOneRun() {
   std::set<std::string> keys = KeysOfThePlan();
-  keys.insert({"copy-to", "copy-command", "copy-compress", "copy-retries", "copy-timeout", "copy-queue",
-               "delete-after-copy"});
+  keys.insert({"adapter", "copy-to", "copy-command", "copy-compress", "copy-retries", "copy-timeout",
+               "copy-queue", "delete-after-copy"});
   return keys;
 }
 

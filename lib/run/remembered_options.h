@@ -19,7 +19,8 @@ namespace trainwright {
 
 /// The keys of config.yaml that a resumed run takes from elsewhere: those of the plan, and the model.
 std::set<std::string> KeysOfThePlan();
-/// Those that a branch does not take from its parent: these, and the place of the parent's copies.
+/// Those that a branch does not take from its parent: these, the place of the parent's copies, and the
+/// adapter that the parent began with, for a branch begins with the checkpoint's.
 std::set<std::string> KeysOfOneRun();
 
 /// config.yaml: flat YAML that --config reloads, strings as JSON, which is YAML.

@@ -94,6 +94,17 @@ TEST_F(TrainLoraTest, AnAdapterIsEvaluatedMergedAndContinued) {
   EXPECT_FALSE(std::filesystem::exists(folder_.path("run/latest/model.safetensors")));
 }
 
+TEST_F(TrainLoraTest, ABranchNeedsNoAdapterThatItsParentBeganWith) {
+  const ProcessResult result = Shell(R"(
+    set -e
+    train -q --init base --lora 4 --steps 2 --out first
+    cp -rL first/latest old
+    train -q --init base --adapter old --steps 4 --save-every 2 --out run
+    rm -r old
+    train -q --branch-from run@2 --lr 1e-4 --out branch)");
+  EXPECT_EQ(result.exit_status, 0) << result.standard_error;
+}
+
 class TrainAdapterKindTest : public TrainLoraTest,
                              public testing::WithParamInterface<std::tuple<const char*, const char*>> {
  protected:
