@@ -41,7 +41,7 @@ std::vector<std::string> NamesOf(const std::vector<Description>& descriptions,
 }
 
 RememberedOptions RememberedByParent(const std::string& branch_from) {
-  const std::string run = ParseBranchReference(branch_from).run;
+  const std::string run = RunOf(ParseBranchReference(branch_from));
   if (run.empty()) return {};
   const std::optional<OptionsOfRun> options = ReadOptionsOfRun(run);
   if (!options) return {};

@@ -35,8 +35,9 @@ std::string NewestIn(const std::string& run) {
 std::string FindIn(const BranchReference& reference) {
   const std::string& run = reference.run;
   if (!reference.step && fs::exists(MetadataPath(run))) {
-    RequireResumable(run);
-    return run;
+    const std::string checkpoint = fs::canonical(run).string();  // a link moves on while its run trains
+    RequireResumable(checkpoint);
+    return checkpoint;
   }
   if (!fs::is_directory(run + "/checkpoints")) {
     throw Error(ErrorCode::kIo, run, "is neither a run directory nor a checkpoint", "",
@@ -60,8 +61,7 @@ std::string FindIn(const BranchReference& reference) {
 
 ParentCheckpoint FindParentCheckpoint(const BranchReference& reference) {
   const std::string checkpoint = FindIn(reference);
-  ParentCheckpoint parent = {.run = reference.run,
-                             .checkpoint = fs::absolute(checkpoint).lexically_normal().string()};
+  ParentCheckpoint parent = {.run = reference.run, .checkpoint = fs::canonical(checkpoint).string()};
   SetHashes(&parent);
   return parent;
 }

@@ -3,6 +3,7 @@
 #include <charconv>
 
 #include "lib/base/error.h"
+#include "lib/run/run_directory.h"
 
 namespace trainwright {
 
@@ -18,6 +19,10 @@ BranchReference ParseBranchReference(const std::string& text) {
     throw Error(ErrorCode::kUsage, "--branch-from", "'" + text.substr(at + 1) + "' is no step of a run");
   }
   return {text.substr(0, at), step};
+}
+
+std::string RunOf(const BranchReference& reference) {
+  return RunOfCheckpoint(reference.run).value_or(reference.run);
 }
 
 }  // namespace trainwright

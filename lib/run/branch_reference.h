@@ -16,4 +16,8 @@ struct BranchReference {
 /// \throws Error{kUsage} naming --branch-from on a step that no run has
 BranchReference ParseBranchReference(const std::string& text);
 
+/// The run directory that it names itself or by one of its checkpoints; the folder as it is named where that
+/// is a checkpoint apart from its run.
+std::string RunOf(const BranchReference& reference);
+
 }  // namespace trainwright

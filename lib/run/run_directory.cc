@@ -142,6 +142,14 @@ bool HoldsRun(const std::string& run) {
   return fs::exists(run + "/" + kRunRecordFile, ignored) || !RunDirectory::CheckpointStepsIn(run).empty();
 }
 
+std::optional<std::string> RunOfCheckpoint(const std::string& path) {
+  std::error_code ignored;
+  const fs::path folder = fs::canonical(path, ignored);  // empty where there is none
+  const fs::path checkpoints = folder.parent_path();
+  const bool is_of_run = checkpoints.filename() == kCheckpointsFolder && StepOf(folder.filename().string());
+  return is_of_run ? std::optional(checkpoints.parent_path().string()) : std::nullopt;
+}
+
 std::string RunDirectory::CheckpointPathIn(const std::string& run, int64_t step) {
   return run + "/" + LinkTarget(step);
 }

@@ -39,6 +39,10 @@ inline constexpr char kRunsFolder[] = "runs";
 /// Whether a folder holds a run that has begun: its record or a checkpoint. Nothing is locked or changed.
 bool HoldsRun(const std::string& run);
 
+/// The run directory that has the checkpoint of this path, which may lead there by links: latest, best. Its
+/// path is absolute. nullopt: the path leads to no checkpoint of a run.
+std::optional<std::string> RunOfCheckpoint(const std::string& path);
+
 class RunDirectory {
  public:
   /// Creates `path` where needed, locks it and removes what a killed process left half-written, as

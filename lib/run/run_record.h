@@ -28,7 +28,7 @@ namespace trainwright {
 struct ParentCheckpoint {
   std::string run;  ///< as --branch-from named it
   int64_t step = 0;
-  std::string checkpoint;  ///< absolute
+  std::string checkpoint;  ///< absolute, without links
   std::string weights_sha256, state_sha256;
   bool operator==(const ParentCheckpoint&) const = default;
 };

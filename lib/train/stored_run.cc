@@ -104,9 +104,9 @@ void RelocateFilesOfParent(const TrainJobContext& context, const std::string& ch
     const auto found = plan->objective_own.find(option.name);
     return option.names_file() && found != plan->objective_own.end() && !found->second.ToString().empty();
   });
-  if (!has_files) return;
-  const std::filesystem::path run = std::filesystem::path(checkpoint).parent_path().parent_path();
-  if (const std::optional<RunRecord> record = ReadRunRecord((run / kRunRecordFile).string())) {
+  const std::optional<std::string> run = RunOfCheckpoint(checkpoint);
+  if (!has_files || !run) return;
+  if (const std::optional<RunRecord> record = ReadRunRecord(*run + "/" + kRunRecordFile)) {
     TakeRecordedFiles(own, *record, plan);
     RelocateOwnFiles(own, record->working_directory, plan);
   }

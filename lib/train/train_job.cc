@@ -203,13 +203,27 @@ class TrainJob {
 
   /// What the folder remembers of its run.
   void OpenRecord() {
-    if (!folder_) return;
-    record_ = ReadRunRecord(*folder_ + "/" + kRunRecordFile);
-    if (!record_) return;
+    if (folder_) record_ = ReadRunRecord(*folder_ + "/" + kRunRecordFile);
+    if (!record_) {
+      const bool has_own = folder_ && ReadOptionsOfRun(*folder_);
+      if (!settings_.branch_from.empty() && !has_own) RelocateOptionsOfParent();
+      return;
+    }
     CheckSameStart(settings_, *record_);
     CheckSameOrigin(settings_, *record_);
     RelocatePaths(context_.options, record_->working_directory, &settings_);
     run_.begun_in = record_->working_directory;
+  }
+
+  /// Of a branch that begins: the relative paths of its parent's options start from where that was begun.
+  void RelocateOptionsOfParent() {
+    const std::string run = RunOf(ParseBranchReference(settings_.branch_from));
+    if (const std::optional<RunRecord> parent = ReadRunRecord(run + "/" + kRunRecordFile)) {
+      RelocatePaths(context_.options, parent->working_directory, &settings_);
+    }
+    if (is_writer() && fs::exists(run) && !ReadOptionsOfRun(run)) {
+      LogInfo(run + " remembers no options of a run: those that are not given have their defaults");
+    }
   }
 
   /// The checkpoint that the run goes on from, which the writer chooses; empty: from the beginning.

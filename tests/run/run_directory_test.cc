@@ -53,6 +53,30 @@ TEST(RunDirectory, PointsLatestAtTheCommittedCheckpoint) {
       << "relative, so that the run can be moved";
 }
 
+TEST(RunOfCheckpoint, IsFoundByTheFolderOfACheckpointAndByLinksToIt) {
+  const TemporaryFolder folder;
+  RunDirectory run(folder.path("run"));
+  MakeCheckpoint(&run, 5, "five");
+  run.PointBestAt(5);
+  fs::create_symlink(run.path() + "/best", folder.path("chosen"));
+  const std::string path = fs::canonical(run.path()).string();
+  for (const std::string& named : {run.path() + "/checkpoints/step-00000005", run.path() + "/latest",
+                                   run.path() + "/best/", folder.path("chosen")}) {
+    EXPECT_EQ(RunOfCheckpoint(named), path) << named;
+  }
+}
+
+TEST(RunOfCheckpoint, IsNotThereForOtherFolders) {
+  const TemporaryFolder folder;
+  RunDirectory run(folder.path("run"));
+  MakeCheckpoint(&run, 5, "five");
+  fs::copy(run.CheckpointPath(5), folder.path("step-00000005"));
+  for (const std::string& named : {run.path(), run.path() + "/checkpoints", run.path() + "/nothing",
+                                   folder.path("step-00000005"), std::string()}) {
+    EXPECT_FALSE(RunOfCheckpoint(named)) << named;
+  }
+}
+
 TEST(RunDirectory, ShowsNothingOfAnUncommittedCheckpoint) {
   const TemporaryFolder folder;
   RunDirectory run(folder.path("run"));

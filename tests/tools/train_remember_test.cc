@@ -317,7 +317,7 @@ TEST_F(TrainRememberTest, DataThatWasAllowedOnceIsTheRunsThoughItWasKilledBefore
 
 TEST_F(TrainRememberTest, MicroBatchesGivenOnceAreTheRunsThoughItWasKilledBeforeItsNextCheckpoint) {
   const ProcessResult result = Shell(R"sh(
-    train -q --model tiny.json --batch 4 --accum 1 --schedule constant --steps 4 --out run || exit
+    train -q --model tiny.json --batch 4 --accum 1 --schedule constant --steps 4 --save-every 0 --out run || exit
     (export LD_PRELOAD=$PRELOAD SYSCALL_FAULT='write run/checkpoints/.step-00000008 1 KILL'
      train -q --resume --out run --steps 8 --batch 2 --accum 2 --async-save off) 2> /dev/null
     [ $? = 137 ] || exit 9
@@ -426,6 +426,41 @@ TEST_F(TrainRememberTest, ABranchThatIsKilledBeforeItsFirstCheckpointIsTheSameBr
       Shell("train -q --model tiny.json --batch 2 --steps 4 --schedule constant --out run");
   ASSERT_EQ(made.exit_status, 0) << made.standard_error;
   ExpectTheWeightsOfTheWholeRunAfterAKill("train -q --branch-from run --steps 300 --lr 0.002 --save-every 0");
+}
+
+TEST_F(TrainRememberTest, ABranchOfACheckpointsFolderOrOfALinkHasTheOptionsOfItsRun) {
+  const ProcessResult result = Shell(R"(
+    train -q --model tiny.json --batch 2 --steps 6 --save-every 3 --data other --out run &&
+    train -q --branch-from run/checkpoints/step-00000003 --out of-folder &&
+    train -q --branch-from run/latest --steps 9 --out of-link && grep -h '^data:' of-*/config.yaml)");
+  ASSERT_EQ(result.exit_status, 0) << result.standard_error;
+  EXPECT_EQ(result.standard_output, "data: \"other\"\ndata: \"other\"\n");
+}
+
+TEST_F(TrainRememberTest, ABranchOfALinkBeginsAgainWithTheSameCheckpointThoughItsParentTrainedOn) {
+  const ProcessResult result = Shell(R"(
+    train -q --model tiny.json --batch 2 --steps 3 --schedule constant --save-every 0 --keep 0 --out run &&
+    train -q --branch-from run/latest --steps 6 --out branch && rm -r branch/checkpoints branch/latest &&
+    train -q --resume --out run --steps 9 && train -q --resume --out branch)");
+  ASSERT_EQ(result.exit_status, 0) << result.standard_error;
+  EXPECT_THAT(Json("branch/run.json").at("parent").at("checkpoint").get<std::string>(),
+              testing::EndsWith("/run/checkpoints/step-00000003"));
+}
+
+TEST_F(TrainRememberTest, ABranchOfACheckpointApartFromItsRunSaysThatItRemembersNoOptions) {
+  const ProcessResult result = Shell(R"(
+    train -q --model tiny.json --batch 2 --steps 6 --save-every 3 --out run &&
+    cp -r run/checkpoints/step-00000003 lone && train --branch-from lone --data shards --out branch)");
+  ASSERT_EQ(result.exit_status, 0) << result.standard_error;
+  EXPECT_THAT(result.standard_error, HasSubstr("lone remembers no options of a run"));
+}
+
+TEST_F(TrainRememberTest, ABranchBegunInAnotherFolderFindsTheDataOfItsParent) {
+  const ProcessResult result = Shell(R"(
+    train -q --model tiny.json --batch 2 --steps 6 --save-every 3 --eval-data other --out run &&
+    mkdir elsewhere && cd elsewhere && train -q --branch-from ../run@3 --lr 0.0001 --out branch)");
+  ASSERT_EQ(result.exit_status, 0) << result.standard_error;
+  EXPECT_EQ(Metrics("elsewhere/branch").back().at("type"), "run_end");
 }
 
 TEST_F(TrainRememberTest, ABranchRefusesWhatItCannotBeginWith) {
