@@ -9,10 +9,12 @@
                 `wandb sync DIR/wandb/offline-run-*` uploads them
   --experiment  of mlflow, --project of wandb: where the runs go (default: trainwright)
 
-Every number of the step records becomes a metric of its name at its step; those of evaluations have eval_ before it. The
-plan and the configuration of the model become parameters, with dots for what is nested. A run that failed is marked so. One
-without an end is left running in MLflow, and failed in Weights & Biases, whose offline runs end as they are written. A run
-that is exported twice is there twice. Nothing is read but metrics.jsonl, and nothing is sent anywhere but to --to. Takes
+Every number of the step records becomes a metric of its name at its step; those of evaluations have eval_ before it, and
+those of lists their place behind it: source_tokens.0 is of the first of the data_sources. The plan and the configuration of
+the model become parameters, with dots for what is nested. A run that failed is marked so. One without an end is left running
+in MLflow, and failed in Weights & Biases, whose offline runs end as they are written. Its times of day are those of the run,
+but the duration of a run and the axes of relative time, which its library sets by itself, those of the export. A run that is
+exported twice is there twice. Nothing is read but metrics.jsonl, and nothing is sent anywhere but to --to. Takes
 `pip install mlflow`, or `pip install wandb`.
 """
 import argparse
@@ -29,11 +31,12 @@ class BadRun(Exception):
     pass
 
 
-def flat(value, name=""):
-    """(name, value) of what is nested in objects, names joined by dots."""
-    if isinstance(value, dict):
-        for key, item in value.items():
-            yield from flat(item, f"{name}.{key}" if name else key)
+def flat(value, name="", divides_lists=False):
+    """(name, value) of what is nested in objects, and perhaps in lists, names and places joined by dots."""
+    items = value.items() if isinstance(value, dict) else enumerate(value) if divides_lists and isinstance(value, list) else None
+    if items is not None:
+        for key, item in items:
+            yield from flat(item, f"{name}.{key}" if name else key, divides_lists)
     else:
         yield name, value
 
@@ -76,7 +79,8 @@ class Run:
             self.parameters["version"] = record["version"]
         elif kind in ("step", "eval"):
             prefix = "eval_" if kind == "eval" else ""
-            self.rows.append((time_s, record["step"], {prefix + name: value for name, value in flat(record)
+            self.rows.append((time_s, record["step"], {prefix + name: value
+                                                       for name, value in flat(record, divides_lists=True)
                                                        if is_number(value) and name not in NOT_METRICS}))
         elif kind == "run_end":
             self.exit_status = record["exit_status"]

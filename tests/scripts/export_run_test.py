@@ -95,6 +95,13 @@ class ExportRunTest(unittest.TestCase):
                                       for name, value in PARAMETERS.items()})
         self.assertIn(("end", "FINISHED", 13000), log)
 
+    def test_numbers_of_lists_become_metrics_named_by_their_place(self):
+        step = {"type": "step", "time_unix_s": 12.5, "step": 3, "source_tokens": [40, 2], "texts": ["a"]}
+        log = self.to_stand_in([dict(RECORDS[0], plan={"betas": [0.9, 0.95]}), step, RECORDS[-1]])
+        self.assertEqual({entry[1] for entry in log if entry[0] == "metric"},
+                         {("source_tokens.0", 40, 12500, 3), ("source_tokens.1", 2, 12500, 3)})
+        self.assertIn(("param", ("plan.betas", "[0.9, 0.95]")), log)
+
     def test_a_failed_run_is_failed_and_one_that_was_killed_is_running(self):
         self.assertIn(("end", "FAILED", 13000), self.to_stand_in(RECORDS[:-1] + [dict(RECORDS[-1], exit_status=6)]))
         (self.folder / "run" / "metrics.jsonl").unlink()
