@@ -130,10 +130,11 @@ void DefineEvaluateOptions(CLI::App& app, EvaluateSettings* options) {
       ->check(CLI::Range(0.0, 1.0));
   AddRetrievalOptions(app, options);
   app.add_option("--format", options->format,
-                 "what --data is; auto: shards for folders and shard files, jsonl for .jsonl, else lines")
-      ->check(CLI::IsMember({"auto", "shards", "lines", "jsonl", "paragraphs", "nul", "file"}));
+                 "what --data is; auto: shards for folders and shard files, jsonl for .jsonl, .ndjson and "
+                 ".json, parquet for .parquet (as pretokenize(1) reads it), else lines")
+      ->check(CLI::IsMember({"auto", "shards", "lines", "jsonl", "paragraphs", "nul", "file", "parquet"}));
   app.add_option("--key", options->keys,
-                 "where a JSON line keeps its text; may be given again (default: text)")
+                 "where a JSON line or parquet row keeps its text; may be given again (default: text)")
       ->type_name("PATH");
   CLI::Option* bos = app.add_flag("--bos", options->bos,
                                   "begin each document of raw text with the tokenizer's BOS (default: as in "

@@ -44,7 +44,7 @@ std::vector<DocumentInput> InputsOf(const PretokenizeOptions& options) {
     const InputFormat format = guess
                                    ? GuessInputFormat(path, !options.keys.empty() || options.records != "lm")
                                    : ParseInputFormat(options.format);
-    inputs.push_back({.path = path, .format = format, .guessed = guess});
+    inputs.push_back({.path = path, .format = format, .guessed = guess, .has_format_flag = true});
   }
   return inputs;
 }

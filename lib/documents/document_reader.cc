@@ -3,11 +3,14 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <cstring>
 #include <utility>
 
 #include "lib/base/error.h"
 #include "lib/base/log.h"
 #include "lib/documents/input_slice.h"
+#include "lib/formats/token_stream.h"
+#include "lib/formats/zstd_frame.h"
 #include "lib/io/file_checksum.h"
 
 namespace trainwright {
@@ -32,13 +35,35 @@ uint64_t TotalSize(const std::vector<DocumentInput>& inputs) {
 }
 
 /// Its compressed columns are no lines, and tokenizers of bytes would take them for some.
-void RefuseParquet(const std::string& name, bool guessed, std::string_view start) {
+void RefuseParquet(const std::string& name, const DocumentInput& input, std::string_view start) {
   constexpr std::string_view kStartOfPages = "PAR1\x15";
-  const bool is_parquet =
-      name.ends_with(".parquet") ? start.starts_with("PAR1") : guessed && start.starts_with(kStartOfPages);
+  const bool is_parquet = name.ends_with(".parquet") ? start.starts_with("PAR1")
+                                                     : input.guessed && start.starts_with(kStartOfPages);
   if (!is_parquet) return;
   throw Error(ErrorCode::kBadInput, name, "is parquet, and not to be read as lines or JSON", "",
-              "--format parquet reads it, from a file");
+              input.has_format_flag ? "--format parquet reads it, from a file" : kParquetHint);
+}
+
+/// Where nobody says how to read it: what datasets saves, as a file or as a stream.
+void RefuseArrow(const std::string& name, bool guessed, std::string_view start) {
+  constexpr std::string_view kStartOfFile = "ARROW1", kStartOfStream = "\xFF\xFF\xFF\xFF";
+  if (!guessed || !(start.starts_with(kStartOfFile) || start.starts_with(kStartOfStream))) return;
+  throw Error(ErrorCode::kBadInput, name, "is in Arrow's format, which is not read", "", kArrowHint);
+}
+
+/// Likewise: tokens and shards of the suite itself, which are no text.
+void RefuseTokens(const std::string& name, bool guessed, std::string_view start) {
+  if (!guessed) return;
+  if (IsTokenStream(AsBytes(start.substr(0, kTokenStreamStartBytes)))) {
+    throw Error(ErrorCode::kBadInput, name, "holds a token stream, and would be read as text", "",
+                "pack makes shards of it, which evaluate reads; pretokenize --decode gives its text");
+  }
+  uint32_t magic = 0;
+  if (start.size() < sizeof(magic)) return;
+  std::memcpy(&magic, start.data(), sizeof(magic));
+  if (magic != kHeaderFrameMagic) return;
+  throw Error(ErrorCode::kBadInput, name, "holds shards, and would be read as text", "",
+              "evaluate --format shards reads them; pack --cat prints their text");
 }
 
 /// Where nobody says how to read it: tokens of a program or a picture are hardly meant.
@@ -174,7 +199,9 @@ void DocumentReader::CheckBeginning(std::string_view read) const {
   if (!input.guessed && !names_parquet) return;
   const std::string of_file = IsPart(input) ? BeginningOf(input.path) : std::string();
   const std::string_view start = IsPart(input) ? std::string_view(of_file) : read;
-  RefuseParquet(source_->name(), input.guessed, start);
+  RefuseParquet(source_->name(), input, start);
+  RefuseArrow(source_->name(), input.guessed, start);
+  RefuseTokens(source_->name(), input.guessed, start);
   RefuseBinary(source_->name(), input.guessed, format_, start);
   const bool looks_like_json = start.starts_with("{\"") || start.starts_with("{ \"");
   if (!input.guessed || format_ != InputFormat::kLines || !looks_like_json) return;

@@ -40,7 +40,14 @@ struct DocumentInput {
   /// parquet, rows, counted from 0.
   uint64_t begin = 0, end = UINT64_MAX;
   uint64_t first_record = 0;  ///< number of the record at `begin` in the file, from 1; 0: not known
+  bool has_format_flag = false;  ///< whether the user may name the format by --format, for hints
 };
+
+/// Ways out where a file is not read, for hints.
+inline constexpr char kParquetHint[] =
+    "write it as JSON lines first: to_json of the Python libraries datasets and pandas does";
+inline constexpr char kArrowHint[] =
+    "write it as parquet or JSON lines first: Dataset.to_parquet and Dataset.to_json of datasets do";
 
 /// "lines", "jsonl", "paragraphs", "nul", "file", "parquet".
 /// \throws Error{kUsage} naming --format

@@ -18,7 +18,9 @@ InputFormat EmbedFormatOf(const std::string& path, const std::string& format) {
   const InputFormat parsed = format == "auto" ? GuessInputFormat(path, false) : ParseInputFormat(format);
   if (parsed == InputFormat::kLines || parsed == InputFormat::kJsonl) return parsed;
   throw Error(ErrorCode::kUsage, path, "is to be read as " + std::string(NameOf(parsed)), "",
-              "embed reads lines and JSON lines: give one of them by --input-format");
+              parsed == InputFormat::kParquet
+                  ? kParquetHint
+                  : "embed reads lines and JSON lines: give one of them by --input-format");
 }
 
 }  // namespace

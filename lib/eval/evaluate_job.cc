@@ -1,13 +1,11 @@
 #include "lib/eval/evaluate_job.h"
 
 #include <algorithm>
-#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <memory>
 #include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "lib/base/error.h"
@@ -133,16 +131,6 @@ uint32_t SpecialId(bool wanted, uint32_t id, const std::string& flag) {
   return wanted ? id : kNoId;
 }
 
-/// Of a pipe, nothing but the first bytes tells that it holds shards.
-void RefuseShards(const RecordBatch& first_of_source) {
-  uint32_t first = 0;
-  if (first_of_source.bytes.size() < sizeof(first)) return;
-  std::memcpy(&first, first_of_source.bytes.data(), sizeof(first));
-  if (first != kHeaderFrameMagic) return;
-  throw Error(ErrorCode::kBadInput, first_of_source.source, "holds shards, and would be read as text", "",
-              "--format shards reads shards from standard input");
-}
-
 /// \returns the SHA-256 of the bytes read
 std::string AddText(const Checkpoint& checkpoint, const EvaluateJobOptions& options, ProgressMode mode,
                     PerplexityMeter* meter) {
@@ -157,22 +145,24 @@ std::string AddText(const Checkpoint& checkpoint, const EvaluateJobOptions& opti
   };
   const uint32_t bos = SpecialId(wanted(options.add_bos, "bos"), tokenizer.identity().bos_id, "--bos");
   const uint32_t eos = SpecialId(wanted(options.add_eos, "eos"), tokenizer.identity().eos_id, "--eos");
-  const InputFormat format = options.format == "auto" ? GuessInputFormat(options.data, !options.keys.empty())
-                                                      : ParseInputFormat(options.format);
+  const bool guess = options.format == "auto";
+  const InputFormat format =
+      guess ? GuessInputFormat(options.data, !options.keys.empty()) : ParseInputFormat(options.format);
   DocumentTextOptions text_options;
   if (!options.keys.empty()) {
     text_options.keys = options.keys;
     text_options.instead.clear();
   }
-  DocumentReader reader({{options.data, format}}, kMaxDocumentBytes, text_options.keys);
+  // A pipe may hold shards, of which IsShards knows nothing: the reader refuses them where it guesses.
+  DocumentReader reader(
+      {{.path = options.data, .format = format, .guessed = guess, .has_format_flag = true}},
+      kMaxDocumentBytes, text_options.keys);
   reader.HashStoredBytes();
   text_options.require_utf8 = tokenizer.identity().kind != "bytes";
   DocumentText document(text_options);
   Progress progress(mode, "evaluate", reader.stored_bytes_total(), "bytes");
   std::vector<uint32_t> ids;
-  bool may_be_shards = options.format == "auto";  // a pipe, of which IsShards knows nothing
   for (RecordBatch batch; reader.Next(&batch);) {
-    if (std::exchange(may_be_shards, false)) RefuseShards(batch);
     for (size_t i = 0; i < batch.records.size(); ++i) {
       std::string_view text;
       if (const auto problem = document.Read(batch, i, &text))

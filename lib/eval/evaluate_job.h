@@ -20,7 +20,7 @@ struct EvaluateJobOptions {
   std::string adapter;            ///< in peft's layout, beside the checkpoint; empty: none
   bool allow_other_base = false;  ///< than the one that the adapter was trained on
   std::string data;               ///< shards or text; "-" is standard input
-  std::string format = "auto";    ///< auto, shards, lines, jsonl, paragraphs, nul, file
+  std::string format = "auto";    ///< auto, shards, lines, jsonl, paragraphs, nul, file, parquet
   std::vector<std::string> keys;  ///< of JSON lines; empty: "text"
   /// Of raw text, as pretokenize's; nothing said: as the checkpoint's training data was written.
   std::optional<bool> add_bos, add_eos;

@@ -7,6 +7,8 @@
 #include <optional>
 #include <random>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "tests/support/support.h"
@@ -82,6 +84,46 @@ TEST(DocumentReaderTest, BinaryIsNoTextUnlessAsked) {
   EXPECT_NE(test::MessageOf(guessed).find("byte 6"), std::string::npos) << test::MessageOf(guessed);
   read({.path = folder.path("a.png"), .format = InputFormat::kLines});
   read({.path = folder.path("a.png"), .format = InputFormat::kFile});
+}
+
+/// Reads a file of this content to its end.
+void ReadContent(std::string_view content, DocumentInput input) {
+  const TemporaryFolder folder;
+  input.path = folder.path(input.path);
+  WriteFile(input.path, content);
+  RecordBatch batch;
+  DocumentReader reader({std::move(input)}, 1 << 20);
+  while (reader.Next(&batch)) {
+  }
+}
+
+TEST(DocumentReaderTest, FilesOfOtherToolsAreNoTextUnlessAskedAndAreNamed) {
+  struct Other {
+    std::string content, problem;
+  };
+  for (const Other& other : std::vector<Other>{{"\x89TWT\r\n\x1A\n and more", "holds a token stream"},
+                                               {"\x50\x2A\x4D\x18size\x89TWS", "holds shards"},
+                                               {"ARROW1 and more", "is in Arrow's format"},
+                                               {"\xFF\xFF\xFF\xFF and more", "is in Arrow's format"}}) {
+    for (const InputFormat format : {InputFormat::kLines, InputFormat::kJsonl}) {
+      const std::string message = test::MessageOf(
+          [&] { ReadContent(other.content, {.path = "a", .format = format, .guessed = true}); });
+      EXPECT_NE(message.find(other.problem), std::string::npos) << message;
+    }
+    ReadContent(other.content, {.path = "a", .format = InputFormat::kLines});
+  }
+}
+
+TEST(DocumentReaderTest, AHintNamesFormatWhereTheToolHasItAndElseWhatCanBeRead) {
+  const auto hint = [](bool has_flag) {
+    return test::MessageOf([&] {
+      ReadContent("PAR1xyz",
+                  {.path = "a.parquet", .format = InputFormat::kJsonl, .has_format_flag = has_flag});
+    });
+  };
+  EXPECT_NE(hint(true).find("--format parquet"), std::string::npos);
+  EXPECT_EQ(hint(false).find("--format"), std::string::npos);
+  EXPECT_NE(hint(false).find("as JSON lines"), std::string::npos);
 }
 
 /// Some 20 KB of lines.

@@ -12,6 +12,7 @@
 #include <filesystem>
 #include <fstream>
 #include <optional>
+#include <string_view>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -186,6 +187,33 @@ TEST_F(EvaluateTest, ShardsOnAPipeAreNotScoredAsText) {
   writer.join();
   EXPECT_THAT(message, testing::HasSubstr("holds shards"));
   EXPECT_THAT(message, testing::HasSubstr("--format shards"));
+}
+
+TEST_F(EvaluateTest, WhatIsNoTextIsNotScoredThoughTheTokenizerTakesAnyBytes) {
+  for (const std::string_view content : {std::string_view("\x89TWT\r\n\x1A\nab\ncd\n"),
+                                         std::string_view("PK\x03\x04\0ab\ncd\n", 11),
+                                         std::string_view("PAR1\x15\x04\x15\nxy\n")}) {
+    test::WriteFile(folder_.path("data"), content);
+    EXPECT_EQ(test::CodeOf([&] {
+                RunEvaluate(test::Families(), BuiltInObjectives(), OptionsFor(folder_, "data"),
+                            ProgressMode::kNever);
+              }),
+              ErrorCode::kBadInput)
+        << content;
+  }
+}
+
+TEST_F(EvaluateTest, JsonReadAsPlainLinesIsWarnedOf) {
+  test::WriteFile(folder_.path("data"), "{\"text\": \"To be, or not to be\"}\n");
+  const auto messages = [&](const std::string& format) {
+    EvaluateJobOptions options = OptionsFor(folder_, "data");
+    options.format = format;
+    testing::internal::CaptureStderr();
+    RunEvaluate(test::Families(), BuiltInObjectives(), options, ProgressMode::kNever);
+    return testing::internal::GetCapturedStderr();
+  };
+  EXPECT_THAT(messages("auto"), testing::HasSubstr("looks like JSON lines"));
+  EXPECT_THAT(messages("lines"), testing::Not(testing::HasSubstr("looks like JSON lines")));
 }
 
 TEST_F(EvaluateTest, JsonLinesAreReadByKey) {
