@@ -14,6 +14,7 @@
 #include "lib/checkpoint/checkpoint_records.h"
 #include "lib/checkpoint/checkpoint_upkeep.h"
 #include "lib/checkpoint/run_completion.h"
+#include "lib/formats/tensorboard.h"
 #include "lib/run/html_report.h"
 #include "lib/run/metrics_log.h"
 #include "lib/run/upkeep_records.h"
@@ -55,6 +56,7 @@ bool IsComplete(const RunDirectory& run, int64_t step) {
 void TakeUpRun(int64_t step, bool evaluated, RunDirectory* run) {
   RemoveRunCompletion(*run);
   CutMetrics(run->metrics_path(), step, evaluated);
+  CutEventFiles(run->tensorboard_path(), step, evaluated ? "" : kEvaluationTag);
   run->PointLatestAt(step);
   const UpkeepRecords records = ReadUpkeepRecords(run->metrics_path());
   if (!records.begun || records.checkpoints.contains(step)) return;

@@ -11,8 +11,9 @@
 
 namespace trainwright {
 
-/// Makes a run that goes on from a checkpoint read as if it had just saved it: records of later steps go,
-/// `latest` points at the checkpoint, and it has its record. The run counts as not complete from here on.
+/// Makes a run that goes on from a checkpoint read as if it had just saved it: records of later steps go, in
+/// event files, too, `latest` points at the checkpoint, and it has its record. The run counts as not complete
+/// from here on.
 /// \param step of the checkpoint
 /// \param evaluated as in CutMetrics
 /// \throws Error{kIo, kBadInput}

@@ -8,9 +8,13 @@
 #include <cerrno>
 #include <cstdio>
 #include <filesystem>
+#include <system_error>
 
 #include "lib/base/checksum.h"
 #include "lib/base/error.h"
+#include "lib/io/byte_sink.h"
+#include "lib/io/byte_source.h"
+#include "lib/io/temporary_file.h"
 
 namespace trainwright {
 namespace {
@@ -49,6 +53,109 @@ std::vector<uint8_t> BeginEvent(double wall_time_s, int64_t step) {
 /// TFRecord stores checksums masked, as CRCs of data that holds CRCs are weak.
 uint32_t MaskedCrc32c(ByteSpan bytes) {
   return std::rotr(Crc32c(bytes), 15) + 0xa282ead8u;
+}
+
+constexpr size_t kTfRecordHeadBytes = 12, kTfRecordTailBytes = 4;
+constexpr uint64_t kMaxEventBytes = uint64_t{16} << 20;  // a larger one is none of ours
+
+/// The next record in its frame; empty at the end, and where a process was killed or the disk lost what it
+/// wrote.
+std::vector<uint8_t> ReadTfRecord(BufferedReader* reader) {
+  std::vector<uint8_t> record(kTfRecordHeadBytes);
+  if (reader->Read(record.data(), record.size()) < record.size()) return {};
+  ByteParser head(record);
+  const auto size = head.Read<uint64_t>();
+  if (head.Read<uint32_t>() != MaskedCrc32c(ByteSpan(record).first(sizeof(size)))) return {};
+  if (size > kMaxEventBytes) return {};
+  const size_t rest = static_cast<size_t>(size) + kTfRecordTailBytes;
+  record.resize(kTfRecordHeadBytes + rest);
+  if (reader->Read(record.data() + kTfRecordHeadBytes, rest) < rest) return {};
+  ByteParser behind_head(ByteSpan(record).subspan(kTfRecordHeadBytes));
+  const ByteSpan content = behind_head.ReadBytes(size);
+  if (behind_head.Read<uint32_t>() != MaskedCrc32c(content)) return {};
+  return record;
+}
+
+/// Calls visit(field, number, content) with the fields of a protocol buffer, as far as it can be read: the
+/// number of a varint, the content of what has a length.
+template <typename Visit>
+void ForEachProtoField(ByteSpan message, const Visit& visit) {
+  ByteParser parser(message);
+  while (parser.remaining() > 0) {
+    const uint64_t key = parser.ReadVarint();
+    uint64_t number = 0;
+    ByteSpan content;
+    switch (key & 7) {
+      case kVarint:
+        number = parser.ReadVarint();
+        break;
+      case kFixed64:
+        parser.Read<uint64_t>();
+        break;
+      case kLengthDelimited:
+        content = parser.ReadBytes(parser.ReadVarint());
+        break;
+      case kFixed32:
+        parser.Read<uint32_t>();
+        break;
+      default:
+        return;
+    }
+    if (parser.failed()) return;
+    visit(static_cast<int>(key >> 3), number, content);
+  }
+}
+
+bool HasTag(ByteSpan summary, std::string_view tag) {
+  bool found = false;
+  const auto look = [&](int field, uint64_t, ByteSpan content) {
+    if (field == kValueTag && AsText(content) == tag) found = true;
+  };
+  ForEachProtoField(summary, [&](int field, uint64_t, ByteSpan value) {
+    if (field == kSummaryValue) ForEachProtoField(value, look);
+  });
+  return found;
+}
+
+/// What of an event says whether it stays.
+struct EventFacts {
+  int64_t step = 0;
+  bool has_scalars = false;
+  bool has_tag = false;  // that was asked for
+};
+
+EventFacts FactsOfEvent(ByteSpan event, std::string_view tag) {
+  EventFacts facts;
+  ForEachProtoField(event, [&](int field, uint64_t number, ByteSpan content) {
+    if (field == kStep) facts.step = static_cast<int64_t>(number);
+    if (field != kSummary) return;
+    facts.has_scalars = true;
+    facts.has_tag = !tag.empty() && HasTag(content, tag);
+  });
+  return facts;
+}
+
+void CutEventFile(const std::string& path, int64_t step, std::string_view repeated_tag) {
+  AtomicFileSink kept(path);
+  BufferedReader reader(OpenSource(path));
+  bool keeps_scalars = false;
+  while (true) {
+    const std::vector<uint8_t> record = ReadTfRecord(&reader);
+    if (record.empty()) break;
+    const size_t content_bytes = record.size() - kTfRecordHeadBytes - kTfRecordTailBytes;
+    const EventFacts event =
+        FactsOfEvent(ByteSpan(record).subspan(kTfRecordHeadBytes, content_bytes), repeated_tag);
+    if (event.step > step || (event.step == step && event.has_tag)) continue;
+    kept.Write(record);
+    keeps_scalars = keeps_scalars || event.has_scalars;
+  }
+  std::error_code error;
+  if (!keeps_scalars) {
+    std::filesystem::remove(path, error);
+    if (error) throw SystemError(path, "remove", error.value());
+  } else if (kept.size_bytes() != std::filesystem::file_size(path, error)) {
+    kept.Commit();
+  }
 }
 
 /// The ordinal in an event file's name; 0 for other names.
@@ -111,6 +218,20 @@ std::vector<uint8_t> FrameTfRecord(ByteSpan content) {
   AppendBytes(&record, content);
   AppendInteger(&record, MaskedCrc32c(content));
   return record;
+}
+
+void CutEventFiles(const std::string& folder, int64_t step, std::string_view repeated_tag) {
+  std::error_code error;
+  std::filesystem::directory_iterator entries(folder, error);
+  if (error == std::errc::no_such_file_or_directory) return;
+  if (error) throw SystemError(folder, "open", error.value());
+  std::vector<std::string> paths;
+  for (const std::filesystem::directory_entry& entry : entries) {
+    if (OrdinalOf(entry.path().filename().string()) > 0) paths.push_back(entry.path().string());
+  }
+  // TensorBoard would read one, as it goes by a part of the name.
+  RemoveStaleTemporaries(folder, [](const std::string& name) { return OrdinalOf(name) > 0; });
+  for (const std::string& path : paths) CutEventFile(path, step, repeated_tag);
 }
 
 TensorboardWriter::TensorboardWriter(const std::string& folder, int64_t first_step, double wall_time_s) {

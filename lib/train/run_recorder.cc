@@ -178,10 +178,6 @@ bool EmbedsAlone(const TrainPlan& plan) {
 
 }  // namespace
 
-void RunRecorder::CutBack(const RunDirectory& run, int64_t step) {
-  CutMetrics(run.metrics_path(), step);
-}
-
 RunRecorder::RunRecorder(const RunDirectory* run, RunFacts facts, const RunRecorderOptions& options)
     : run_(run),
       facts_(std::move(facts)),
@@ -353,7 +349,7 @@ void RunRecorder::RecordEvaluation(const Evaluation& evaluation, double eval_tim
   totals_.AddEvaluation(loss_nats);
   nlohmann::ordered_json fields = {
       {"step", totals_.step()}, {"tokens_seen", totals_.tokens_seen()}, {"loss_nats", loss_nats}};
-  std::vector<TensorboardScalar> scalars = {{"loss/eval", loss_nats}};
+  std::vector<TensorboardScalar> scalars = {{kEvaluationTag, loss_nats}};
   std::string text;
   for (const EvaluationMeasure& measure : evaluation.measures) {
     fields[measure.name] = ValueOrNull(measure.value);

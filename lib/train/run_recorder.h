@@ -79,11 +79,6 @@ struct RunRecorderOptions {
 
 class RunRecorder final : public RunListener {
  public:
-  /// Removes what a run directory reports about steps above `step`, so that a run that goes on from a
-  /// checkpoint of that step reads as one; -1 removes everything.
-  /// \throws Error{kIo, kBadInput}
-  static void CutBack(const RunDirectory& run, int64_t step);
-
   /// Opens the run's records and writes run_begin.
   /// \param run outlives the recorder
   /// \throws Error{kIo}

@@ -23,8 +23,10 @@
 #include "lib/device/memory_error.h"
 #include "lib/dist/equal_facts.h"
 #include "lib/dist/shared_work.h"
+#include "lib/formats/tensorboard.h"
 #include "lib/io/byte_sink.h"
 #include "lib/run/branch_reference.h"
+#include "lib/run/metrics_log.h"
 #include "lib/run/plan_codec.h"
 #include "lib/run/remembered_options.h"
 #include "lib/run/remembered_run.h"
@@ -85,7 +87,8 @@ std::unique_ptr<RunDirectory> MakeRunDirectory(const TrainSettings& settings, co
   std::error_code ignored;  // mostly there is none
   fs::remove(directory->trace_path(), ignored);
   fs::remove(directory->path() + "/" + kProductChoicesFile, ignored);
-  RunRecorder::CutBack(*directory, -1);
+  CutMetrics(directory->metrics_path(), -1);
+  CutEventFiles(directory->tensorboard_path(), -1);
   LogInfo("run " + directory->path());
   return directory;
 }

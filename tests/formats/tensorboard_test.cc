@@ -3,6 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <set>
+#include <string>
+#include <vector>
 
 #include "lib/base/checksum.h"
 #include "tests/support/support.h"
@@ -57,6 +60,89 @@ TEST(TensorboardWriter, EachProcessTakesTheNextNameInOrder) {
   test::WriteFile(folder.path("events.out.tfevents.0000000009.trainwright"), "");
   EXPECT_EQ(TensorboardWriter(folder.path(), 7, 1.5).path(),
             folder.path("events.out.tfevents.0000000010.trainwright"));
+}
+
+std::string Framed(const std::vector<std::vector<uint8_t>>& events) {
+  std::string framed;
+  for (const auto& event : events) framed += AsText(FrameTfRecord(event));
+  return framed;
+}
+
+/// The event file of a process that takes steps first + 1 to last.
+std::string WriteSteps(const std::string& folder, int64_t first, int64_t last) {
+  TensorboardWriter writer(folder, first == 0 ? 0 : first + 1, 1.5);
+  for (int64_t step = first + 1; step <= last; ++step) writer.WriteScalars(1.5, step, kScalars);
+  return writer.path();
+}
+
+TEST(CutEventFiles, LeavesTheEventsUpToTheCheckpoint) {
+  const TemporaryFolder folder;
+  const std::string first = WriteSteps(folder.path(), 0, 300), second = WriteSteps(folder.path(), 200, 260);
+  const std::string all_of_second = test::ReadFile(second);
+  CutEventFiles(folder.path(), 260);
+  std::vector<std::vector<uint8_t>> kept = {EncodeFileVersionEvent(1.5), EncodeRestartEvent(1.5, 0)};
+  for (int64_t step = 1; step <= 260; ++step) kept.push_back(EncodeScalarsEvent(1.5, step, kScalars));
+  EXPECT_EQ(test::ReadFile(first), Framed(kept));
+  EXPECT_EQ(test::ReadFile(second), all_of_second);
+}
+
+TEST(CutEventFiles, TakesAwayAFileThatIsLeftWithoutAScalar) {
+  const TemporaryFolder folder;
+  WriteSteps(folder.path(), 0, 3);
+  WriteSteps(folder.path(), 2, 5);
+  CutEventFiles(folder.path(), 2);
+  EXPECT_EQ(test::NamesIn(folder.path()),
+            std::set<std::string>{"events.out.tfevents.0000000001.trainwright"});
+}
+
+TEST(CutEventFiles, LeavesOutTheLastEvaluationWhereItIsMadeAgain) {
+  const std::array<TensorboardScalar, 2> evaluation = {{{"loss/eval", 2.5}, {"perplexity/eval", 12}}};
+  const TemporaryFolder folder;
+  std::string path;
+  {
+    TensorboardWriter writer(folder.path(), 0, 1.5);
+    for (const int64_t step : {2, 4}) {
+      writer.WriteScalars(1.5, step, kScalars);
+      writer.WriteScalars(1.5, step, evaluation);
+    }
+    path = writer.path();
+  }
+  const std::string all = test::ReadFile(path);
+  CutEventFiles(folder.path(), 4);
+  EXPECT_EQ(test::ReadFile(path), all);
+  CutEventFiles(folder.path(), 4, kEvaluationTag);
+  EXPECT_EQ(test::ReadFile(path), Framed({EncodeFileVersionEvent(1.5), EncodeRestartEvent(1.5, 0),
+                                          EncodeScalarsEvent(1.5, 2, kScalars),
+                                          EncodeScalarsEvent(1.5, 2, evaluation),
+                                          EncodeScalarsEvent(1.5, 4, kScalars)}));
+}
+
+TEST(CutEventFiles, DropsALastRecordTornByACrash) {
+  const TemporaryFolder folder;
+  const std::string path = WriteSteps(folder.path(), 0, 2), whole = test::ReadFile(path);
+  const std::string next = Framed({EncodeScalarsEvent(1.5, 3, kScalars)});
+  std::string damaged = next;
+  damaged.back() = static_cast<char>(damaged.back() ^ 1);
+  for (const std::string& torn : {next.substr(0, 5), next.substr(0, 20), damaged}) {
+    test::WriteFile(path, whole + torn);
+    CutEventFiles(folder.path(), 9);
+    EXPECT_EQ(test::ReadFile(path), whole);
+  }
+}
+
+TEST(CutEventFiles, TakesAwayAllOfARunThatIsBegunAnewAndNothingOfOtherPrograms) {
+  const TemporaryFolder folder;
+  test::WriteFile(folder.path("events.out.tfevents.9999999999.host"), "another program's");
+  WriteSteps(folder.path(), 0, 3);
+  WriteSteps(folder.path(), 2, 5);
+  CutEventFiles(folder.path(), -1);
+  EXPECT_EQ(test::NamesIn(folder.path()), std::set<std::string>{"events.out.tfevents.9999999999.host"});
+}
+
+TEST(CutEventFiles, LeavesAMissingFolderMissing) {
+  const TemporaryFolder folder;
+  CutEventFiles(folder.path("tb"), 1);
+  EXPECT_EQ(test::NamesIn(folder.path()), std::set<std::string>{});
 }
 
 TEST(TensorboardWriter, NamesTheFolderThatItCannotMake) {
