@@ -7,12 +7,17 @@
 #include <algorithm>
 #include <cerrno>
 #include <filesystem>
+#include <iterator>
+#include <set>
+#include <string_view>
 #include <utility>
 
 #include "lib/base/bytes.h"
 #include "lib/base/error.h"
 #include "lib/base/log.h"
 #include "lib/base/signals.h"
+#include "lib/base/units.h"
+#include "lib/documents/document_reader.h"
 #include "lib/io/byte_source.h"
 
 namespace trainwright {
@@ -32,6 +37,14 @@ bool HasKnownName(std::string_view name) {
     if (name.ends_with(known)) return true;
   }
   return false;
+}
+
+/// Files beside the data of Hugging Face's datasets, which leaves them out of folders as well.
+/// \source datasets, data_files.py, FILES_TO_IGNORE; Dataset.save_to_disk for state.json
+bool IsNoteOfDataSet(std::string_view name) {
+  constexpr std::string_view kNotes[] = {"README.md",          "config.json",       "dataset_info.json",
+                                         "dataset_infos.json", "dataset_dict.json", "state.json"};
+  return std::find(std::begin(kNotes), std::end(kNotes), name) != std::end(kNotes);
 }
 
 bool IsPattern(const std::string& text) {
@@ -148,31 +161,77 @@ std::vector<std::string> FilesOfPattern(const std::string& pattern) {
   return found;
 }
 
-std::vector<std::string> FilesOfFolder(const std::string& folder, bool every_file) {
+/// What a folder stands for, and what is left out of it.
+struct FolderFiles {
   std::vector<std::string> found;
+  std::set<std::string> notes;  // names of files that only tell of a data set
+  size_t note_files = 0, arrow_files = 0, others = 0;
+};
+
+FolderFiles FilesBelow(const std::string& folder, bool every_file) {
+  FolderFiles files;
   std::vector<FolderId> above;
-  size_t others = 0;
   WalkFolder(folder, &above, [&](const std::string& path, const std::string& name) {
-    if (every_file || HasKnownName(name)) {
-      found.push_back(path);
+    if (every_file || (HasKnownName(name) && !IsNoteOfDataSet(name))) {
+      files.found.push_back(path);
+    } else if (IsNoteOfDataSet(name)) {
+      files.notes.insert(name);
+      ++files.note_files;
+    } else if (name.ends_with(".arrow")) {
+      ++files.arrow_files;
     } else {
-      ++others;
+      ++files.others;
     }
   });
-  if (found.empty() && others == 0)
-    throw Error(ErrorCode::kUsage, folder, "is a folder without a file", "", "");
-  if (found.empty()) {
+  return files;
+}
+
+std::string NamesOfNotes(const FolderFiles& files) {
+  std::string names;
+  for (const std::string& name : files.notes) names += (names.empty() ? "" : ", ") + name;
+  return names;
+}
+
+/// \throws Error{kUsage} where a folder stands for no file
+void RequireFiles(const std::string& folder, const FolderFiles& files) {
+  if (!files.found.empty()) return;
+  if (files.arrow_files > 0) {
+    throw Error(ErrorCode::kUsage, folder,
+                "holds " + FormatNumberOf(files.arrow_files, ".arrow file") +
+                    ", which this tool does not read, and nothing that it reads",
+                "", kArrowHint);
+  }
+  if (files.others > 0) {
     throw Error(ErrorCode::kUsage, folder,
                 "is a folder without a file whose name implies its format; it holds " +
-                    std::to_string(others) + " of other names",
+                    std::to_string(files.others) + " of other names",
                 "",
                 std::string("known are ") + kKnownNames + "; with --format, every file of a folder is read");
   }
-  if (others > 0) {
-    LogInfo(folder + ": skipped " + std::to_string(others) + " files whose names imply no format");
+  if (files.note_files > 0) {
+    throw Error(ErrorCode::kUsage, folder,
+                "is a folder without data: it holds " + NamesOfNotes(files) + ", which tell of a data set",
+                "", "a file that is named itself is read");
   }
-  std::sort(found.begin(), found.end());
-  return found;
+  throw Error(ErrorCode::kUsage, folder, "is a folder without a file", "", "");
+}
+
+std::vector<std::string> FilesOfFolder(const std::string& folder, bool every_file) {
+  FolderFiles files = FilesBelow(folder, every_file);
+  RequireFiles(folder, files);
+  if (files.note_files > 0) {
+    LogInfo(folder + ": passed over " + FormatNumberOf(files.note_files, "file") +
+            " that may tell of a data set, and are read where they are named: " + NamesOfNotes(files));
+  }
+  if (files.arrow_files > 0) {
+    LogWarning(folder + ": does not read " + FormatNumberOf(files.arrow_files, ".arrow file"));
+    LogHint(kArrowHint, LogLevel::kWarning);
+  }
+  if (files.others > 0) {
+    LogInfo(folder + ": skipped " + std::to_string(files.others) + " files whose names imply no format");
+  }
+  std::sort(files.found.begin(), files.found.end());
+  return std::move(files.found);
 }
 
 std::vector<std::string> NamesOfList(const std::string& path) {

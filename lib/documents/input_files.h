@@ -13,7 +13,8 @@ struct InputFilesOptions {
   /// A file with one name a line, or between zero bytes; "-" is standard input; empty: none. Its names come
   /// after the arguments and are no patterns.
   std::string list;
-  /// Of folders, whether every file counts, or only those whose name implies a known format.
+  /// Of folders, whether every file counts, or only those whose name implies a known format and is not
+  /// README.md or another that datasets does not take for data.
   bool every_file = false;
 };
 

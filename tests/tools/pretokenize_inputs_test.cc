@@ -63,6 +63,34 @@ TEST_F(PretokenizeInputsTest, WhatGivesNoFileIsRefusedWithAHintAndWritesNothing)
   expect("--holdout 2/2 list", 2, "--holdout");
 }
 
+TEST_F(PretokenizeInputsTest, NotesOfADataSetAreNoDocumentsOfItsFolderUnlessTheyAreNamed) {
+  const ProcessResult result = Shell(R"(
+    mkdir -p d/data; echo card > d/README.md; echo notes > d/NOTES.md
+    printf '{\n  "a": 1\n}\n' | tee d/dataset_infos.json d/dataset_info.json d/data/state.json > d/config.json
+    echo '{"text": "row"}' > d/data/train.jsonl
+    pretokenize d | pretokenize -q --decode; pretokenize -q --key text d/data | pretokenize -q --decode
+    pretokenize -q d/README.md 'd/R*' | pretokenize -q --decode)");
+  EXPECT_EQ(result.standard_output, "notes\nrow\nrow\ncard\ncard\n") << result.standard_error;
+  EXPECT_THAT(result.standard_error,
+              testing::HasSubstr("passed over 5 files that may tell of a data set, and are read where they "
+                                 "are named: README.md, config.json, dataset_info.json, dataset_infos.json, "
+                                 "state.json"));
+}
+
+TEST_F(PretokenizeInputsTest, ArrowIsNamedAsNotReadWithTheWayOut) {
+  const ProcessResult saved = Shell(
+      "mkdir d; printf '\\377\\377\\377\\377\\0' > d/data-00000-of-00001.arrow; echo '{' > d/state.json\n"
+      "pretokenize -q d -o out.tok; echo $?; pretokenize -q d/data-00000-of-00001.arrow -o out.tok; echo $?");
+  EXPECT_EQ(saved.standard_output, "2\n3\n");
+  EXPECT_THAT(saved.standard_error, testing::HasSubstr("d: holds 1 .arrow file, which this tool does not"));
+  EXPECT_THAT(saved.standard_error, testing::HasSubstr("is in Arrow's format"));
+  EXPECT_THAT(saved.standard_error, testing::HasSubstr("Dataset.to_parquet"));
+  EXPECT_FALSE(std::filesystem::exists(folder_.path("out.tok")));
+  const ProcessResult beside = Shell("echo text > d/a.txt; pretokenize d | pretokenize -q --decode");
+  EXPECT_EQ(beside.standard_output, "text\n");
+  EXPECT_THAT(beside.standard_error, testing::HasSubstr("d: does not read 1 .arrow file"));
+}
+
 TEST_F(PretokenizeInputsTest, ALinkToNothingIsAFileThatCannotBeRead) {
   const ProcessResult result = Shell(
       "mkdir d; echo a > d/a.txt; ln -s gone d/b.txt; ln -s gone d/c.bin\n"
