@@ -11,8 +11,10 @@ namespace trainwright {
 namespace {
 
 using Kind = TorchValue::Kind;
-constexpr size_t kMaxPickleBytes = size_t{16} << 20;
-constexpr size_t kMaxMemo = 1 << 24;
+constexpr size_t kMaxPickleBytes = size_t{256} << 20;
+// What a pickle of this size that tells of tensors stays below, and a hostile one may not exceed.
+constexpr size_t kMaxMemo = 1 << 26, kMaxValues = 1 << 25, kMaxStack = 1 << 22, kMaxParts = 1 << 26;
+constexpr int64_t kSharedIntegers = 1 << 18;  // which ids mostly are below
 
 struct StorageName {
   const char* name;
@@ -49,10 +51,68 @@ struct Slot {
   const StorageName* elements = nullptr;           // of kStorage; nullptr: it does not say
 };
 
+/// By number, whether a pickle recalls what it keeps under it: Python keeps nearly everything, and recalls
+/// little. Up to the first instruction that is not read.
+std::vector<bool> RecalledNumbers(ByteSpan pickle) {
+  std::vector<bool> recalled;
+  const auto recall = [&](size_t number) {
+    if (number > kMaxMemo) return;
+    if (number >= recalled.size()) recalled.resize(number + 1);
+    recalled[number] = true;
+  };
+  ByteParser parser(pickle);
+  const auto skip_line = [&] {
+    while (!parser.failed() && parser.Read<uint8_t>() != '\n') {
+    }
+  };
+  while (!parser.failed()) {
+    switch (parser.Read<uint8_t>()) {
+      case '.':
+        return recalled;
+      case 'h':
+        recall(parser.Read<uint8_t>());
+        break;
+      case 'j':
+        recall(parser.Read<uint32_t>());
+        break;
+      case 0x80:
+      case 'K':
+      case 'q':
+        parser.ReadBytes(1);
+        break;
+      case 'M':
+        parser.ReadBytes(2);
+        break;
+      case 'J':
+      case 'r':
+        parser.ReadBytes(4);
+        break;
+      case 'G':
+      case 0x95:
+        parser.ReadBytes(8);
+        break;
+      case 0x8A:
+      case 0x8C:
+        parser.ReadBytes(parser.Read<uint8_t>());
+        break;
+      case 'X':
+        parser.ReadBytes(parser.Read<uint32_t>());
+        break;
+      case 'c':
+        skip_line();
+        skip_line();
+        break;
+      default:  // has no operand, or Step refuses it
+        break;
+    }
+  }
+  return recalled;
+}
+
 class Unpickler {
  public:
   Unpickler(ByteSpan pickle, const ZipArchive& archive, std::string prefix)
-      : parser_(pickle), archive_(archive), prefix_(std::move(prefix)) {}
+      : parser_(pickle), archive_(archive), prefix_(std::move(prefix)), recalled_(RecalledNumbers(pickle)) {}
 
   TorchTree Run() {
     while (true) {
@@ -112,7 +172,7 @@ class Unpickler {
       case 'r':
         return Memoize(parser_.Read<uint32_t>());
       case 0x94:
-        return Memoize(memo_.size());
+        return Memoize(memoized_);
       case 'h':
         return Recall(parser_.Read<uint8_t>());
       case 'j':
@@ -163,27 +223,43 @@ class Unpickler {
     return line;
   }
 
-  void Push(Slot slot) { stack_.push_back(std::move(slot)); }
-  void PushValue(TorchValue value) {
-    tree_.values.push_back(std::move(value));
-    Push({.value = &tree_.values.back(), .parts = nullptr, .name = ""});
+  void RequireRoom(bool has_room) const {
+    if (!has_room) throw Refuse("holds more values than are read of one file: save several");
   }
+  void Push(Slot slot) {
+    RequireRoom(stack_.size() < kMaxStack);
+    stack_.push_back(std::move(slot));
+  }
+  void PushShared(TorchValue* value) { Push({.value = value, .parts = nullptr, .name = ""}); }
+  TorchValue* Keep(TorchValue value) {
+    RequireRoom(tree_.values.size() < kMaxValues);
+    tree_.values.push_back(std::move(value));
+    return &tree_.values.back();
+  }
+  void PushValue(TorchValue value) { PushShared(Keep(std::move(value))); }
   void PushNew(Kind kind) {
     TorchValue value;
     value.kind = kind;
     PushValue(std::move(value));
   }
-  void PushInteger(int64_t integer) {
+  TorchValue* KeepNumber(Kind kind, int64_t number) {
     TorchValue value;
-    value.kind = Kind::kInteger;
-    value.integer = integer;
-    PushValue(std::move(value));
+    value.kind = kind;
+    value.integer = number;
+    return Keep(std::move(value));
+  }
+  // Nothing changes a number, so one value stands for all that are alike.
+  void PushInteger(int64_t integer) {
+    if (integer < 0 || integer >= kSharedIntegers) return PushShared(KeepNumber(Kind::kInteger, integer));
+    if (integers_.empty()) integers_.resize(kSharedIntegers);
+    TorchValue*& shared = integers_[static_cast<size_t>(integer)];
+    if (shared == nullptr) shared = KeepNumber(Kind::kInteger, integer);
+    PushShared(shared);
   }
   void PushTruth(bool truth) {
-    TorchValue value;
-    value.kind = Kind::kTruth;
-    value.integer = truth ? 1 : 0;
-    PushValue(std::move(value));
+    TorchValue*& shared = truths_[truth ? 1 : 0];
+    if (shared == nullptr) shared = KeepNumber(Kind::kTruth, truth ? 1 : 0);
+    PushShared(shared);
   }
   void PushLong() {
     const ByteSpan bytes = parser_.ReadBytes(parser_.Read<uint8_t>());
@@ -224,7 +300,8 @@ class Unpickler {
   void Memoize(size_t number) {
     if (stack_.empty() || number > kMaxMemo || stack_.back().role == Slot::Role::kMark)
       throw Refuse("is corrupt: it keeps what is not there");
-    memo_[number] = stack_.back();
+    ++memoized_;
+    if (number < recalled_.size() && recalled_[number]) memo_[number] = stack_.back();
   }
   void Recall(size_t number) {
     const auto found = memo_.find(number);
@@ -264,6 +341,8 @@ class Unpickler {
       depth = std::max(depth, slot.depth + 1);
     }
     if (depth > kMaxDepth) throw Refuse("nests tuples too deep");
+    parts_ += slots.size();
+    RequireRoom(parts_ <= kMaxParts);
     PushValue(std::move(list));
     stack_.back().depth = depth;
     stack_.back().parts = std::make_shared<const std::vector<Slot>>(std::move(slots));
@@ -394,7 +473,11 @@ class Unpickler {
   const ZipArchive& archive_;
   const std::string prefix_;
   std::vector<Slot> stack_;
-  std::map<size_t, Slot> memo_;
+  const std::vector<bool> recalled_;
+  std::map<size_t, Slot> memo_;  // of what is recalled
+  size_t memoized_ = 0, parts_ = 0;
+  std::vector<TorchValue*> integers_;  // by number, of those below kSharedIntegers
+  TorchValue* truths_[2] = {};
   TorchTree tree_;
 };
 
@@ -416,7 +499,8 @@ TorchTree ReadTorchFile(const ZipArchive& archive) {
     throw BadInputAt(0, archive.name(), "is no file of torch.save: it holds no data.pkl");
   if (pickle->content_bytes > kMaxPickleBytes) {
     throw BadInputAt(pickle->offset, archive.name(),
-                     "holds more than 16 MiB of structure: save tensors, not lists of numbers");
+                     "holds more than 256 MiB of structure, which some 3 million tensors have",
+                     "save several files, or one tensor of all rows with attention_mask beside it");
   }
   const std::string prefix = pickle->name.substr(0, pickle->name.size() - std::string("data.pkl").size());
   if (const ZipEntry* order = archive.Find(prefix + "byteorder")) {

@@ -369,6 +369,33 @@ def torch_file(name, program, *storages):
   ASSERT_EQ(made.exit_status, 0) << made.standard_error;
 }
 
+TEST(ForeignDocumentsTest, AFileOfManyTensorsOrNumbersIsReadThoughItsPickleIsLarge) {
+  const TemporaryFolder folder;
+  // Of the same size as 200,000 tensors with short names have, in less time.
+  RunPython(folder, R"py(
+tensors = (b"(" + torch_tensor("LongStorage", "k" * 900, 2) * 1000 + b"e") * 18
+archive("tensors.pt", {"a/data.pkl": b"\x80\x02]" + tensors + b".", "a/data/" + "k" * 900: packed("<i8", (5, 6))})
+torch_file("numbers.pt", b"\x80\x02]" + (b"(" + b"K\x05M\x00\x01" * 1000 + b"e") * 3500 + b".")
+)py");
+  EXPECT_EQ(Read(folder.path("tensors.pt")), std::vector<Document>(18'000, Document{5, 6}));
+  const std::vector<Document> numbers = Read(folder.path("numbers.pt"));
+  ASSERT_EQ(numbers.size(), 1u);
+  ASSERT_EQ(numbers[0].size(), 7'000'000u);
+  EXPECT_EQ(std::vector<uint32_t>(numbers[0].end() - 3, numbers[0].end()), (Document{256, 5, 256}));
+}
+
+TEST(ForeignDocumentsTest, APickleMayRecallWhatItKeptUnderAnyNumber) {
+  const TemporaryFolder folder;
+  RunPython(folder, R"py(
+row = b"]q\x07(K\x01K\x02e"
+torch_file("short.pt", b"\x80\x02](" + row + b"h\x07]r\x00\x01\x00\x00(K\x03ej\x00\x01\x00\x00e.")
+torch_file("counted.pt", b"\x80\x04]\x94(]\x94(K\x01K\x02eh\x01]\x94(K\x03eh\x02e.")
+)py");
+  const std::vector<Document> expected = {{1, 2}, {1, 2}, {3}, {3}};
+  EXPECT_EQ(Read(folder.path("short.pt")), expected);
+  EXPECT_EQ(Read(folder.path("counted.pt")), expected);
+}
+
 TEST(ForeignDocumentsTest, PaddingIsNotJudgedWhateverNumbersItIsOf) {
   const TemporaryFolder folder;
   RunPython(folder, R"py(
