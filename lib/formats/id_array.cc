@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cstring>
+#include <utility>
 
 #include "lib/formats/bad_input.h"
 #include "lib/formats/tokenizer_identity.h"
@@ -45,6 +46,19 @@ class HeaderText {
   }
   std::string_view text_;
   size_t at_ = 0;
+};
+
+/// As MemorySource, of bytes that it keeps.
+class OwnedBytesSource final : public ByteSource {
+ public:
+  OwnedBytesSource(std::vector<uint8_t> bytes, std::string name)
+      : bytes_(std::move(bytes)), source_(MemorySource(bytes_, std::move(name))) {}
+  size_t Read(uint8_t* out, size_t size) override { return source_->Read(out, size); }
+  const std::string& name() const override { return source_->name(); }
+
+ private:
+  const std::vector<uint8_t> bytes_;
+  const std::unique_ptr<ByteSource> source_;
 };
 
 /// \param mask a value for each integer, 0 where it is not kept; empty: all are
@@ -116,7 +130,7 @@ NpyHeader ReadNpyHeader(BufferedReader* reader, const ArrayMeaning& meaning) {
   NpyHeader header;
   HeaderText parser(text);
   bool good = parser.Take("{");
-  bool has_type = false, has_shape = false, row_major = false;
+  bool has_type = false, has_shape = false, has_order = false;
   while (good && !parser.Take("}")) {
     const std::string key = parser.String();
     good = parser.Take(":");
@@ -137,8 +151,9 @@ NpyHeader ReadNpyHeader(BufferedReader* reader, const ArrayMeaning& meaning) {
         has_type = true;
       }
     } else if (key == "fortran_order") {
-      row_major = parser.Take("False");
-      if (!row_major) throw refuse("it is laid out column by column");
+      header.by_columns = parser.Take("True");
+      has_order = header.by_columns || parser.Take("False");
+      good = has_order;
     } else if (key == "shape") {
       good = parser.Take("(");
       uint64_t product = 1;
@@ -157,8 +172,35 @@ NpyHeader ReadNpyHeader(BufferedReader* reader, const ArrayMeaning& meaning) {
     }
     parser.Take(",");
   }
-  if (!good || !has_type || !has_shape || !row_major) throw refuse("its header is corrupt");
+  if (!good || !has_type || !has_shape || !has_order) throw refuse("its header is corrupt");
   return header;
+}
+
+std::unique_ptr<BufferedReader> ByRows(const NpyHeader& header, std::unique_ptr<BufferedReader> reader) {
+  constexpr uint64_t kMaxBytes = uint64_t{1} << 30;
+  if (!header.by_columns || header.shape.size() != 2) return reader;
+  const auto width = static_cast<size_t>(header.type.bytes);
+  const size_t rows = header.shape[0], columns = header.shape[1], count = rows * columns;
+  if (count > kMaxBytes / width) {
+    throw BadInputAt(reader->position(), reader->name(), "lies column by column and is larger than 1 GiB",
+                     "numpy.ascontiguousarray makes an array that lies row by row");
+  }
+  std::vector<uint8_t> by_columns;
+  if (AppendFrom(reader.get(), count * width, &by_columns) < count * width) {
+    throw CutShortAt(reader->position(), reader->name(), "array");
+  }
+  if (!reader->Peek(1).empty()) {
+    throw BadInputAt(reader->position(), reader->name(), "is corrupt: it goes on after its array");
+  }
+  std::vector<uint8_t> by_rows(by_columns.size());
+  for (size_t row = 0; row < rows && count > 0; ++row) {
+    for (size_t column = 0; column < columns; ++column) {
+      std::memcpy(by_rows.data() + (row * columns + column) * width,
+                  by_columns.data() + (column * rows + row) * width, width);
+    }
+  }
+  return std::make_unique<BufferedReader>(
+      std::make_unique<OwnedBytesSource>(std::move(by_rows), reader->name() + ", by rows"));
 }
 
 void ReadIds(IntegerType type, size_t count, BufferedReader* reader, std::vector<uint32_t>* ids,

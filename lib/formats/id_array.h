@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
@@ -18,8 +19,9 @@ struct IntegerType {
 
 struct NpyHeader {
   IntegerType type;
-  std::vector<uint64_t> shape;  ///< row-major; their product fits into 63 bits
+  std::vector<uint64_t> shape;  ///< rows first; their product fits into 63 bits
   bool is_truth = false;        ///< one byte each, 0 or 1: a mask, no ids
+  bool by_columns = false;      ///< column-major, which of one dimension means nothing
 };
 
 /// What an array holds, for messages.
@@ -30,8 +32,13 @@ inline constexpr ArrayMeaning kTokenIds = {"token id", "ids"}, kRowLengths = {"l
                               kMaskValues = {"value of a mask", "values of a mask"};
 
 /// Reads the header of a .npy file up to its data.
-/// \throws Error{kBadInput}: not one, not of integers, big-endian, column-major, of a negative size
+/// \throws Error{kBadInput}: not one, not of integers, big-endian, of a negative size
 NpyHeader ReadNpyHeader(BufferedReader* reader, const ArrayMeaning& meaning = kTokenIds);
+
+/// The data of an array row by row. A column-major one of two dimensions is held in memory.
+/// \param reader at the data, behind the header
+/// \throws Error{kBadInput}: column-major data that is cut, goes on behind the array, or is larger than 1 GiB
+std::unique_ptr<BufferedReader> ByRows(const NpyHeader& header, std::unique_ptr<BufferedReader> reader);
 
 /// Reads `count` integers.
 /// \throws Error{kBadInput} when the data ends before, or one is no id: negative, or above 2^32 - 2

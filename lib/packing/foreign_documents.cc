@@ -370,6 +370,7 @@ class NpzRows final : public Rows {
     }
     auto reader = std::make_unique<BufferedReader>(archive_.Open(*ids));
     const NpyHeader header = ReadNpyHeader(reader.get());
+    reader = ByRows(header, std::move(reader));
     Padding padding;
     for (const char* name : kLengthNames) {
       if (!padding.lengths)
@@ -392,7 +393,7 @@ class NpzRows final : public Rows {
       throw Error(ErrorCode::kBadInput, reader->name(), "has another shape than the ids");
     RefuseTruthAsLengths(header.is_truth && &meaning == &kRowLengths, reader->name());
     *type = header.type;
-    return reader;
+    return ByRows(header, std::move(reader));
   }
 
   MappedFile file_;

@@ -51,8 +51,8 @@ class OutsideVocabulary : public Error {
   using Error::Error;
 };
 
-/// Memory: constant but for the structure of .pt files (ReadTorchFile). Files are mapped: they must not be
-/// cut while this reads.
+/// Memory: constant but for the structure of .pt files (ReadTorchFile) and for arrays that lie column by
+/// column (ByRows). Files are mapped: they must not be cut while this reads.
 class ForeignDocuments final : public TokenDocuments {
  public:
   /// \throws Error{kUsage} when something is missing or contradicts itself, Error{kBadInput, kIo}

@@ -110,7 +110,6 @@ TEST(ForeignDocumentsTest, BothFilesOfAMegatronPairAreRefused) {
 
 TEST(ForeignDocumentsTest, ArraysThatHoldNoIdsAreRefusedWithTheReason) {
   EXPECT_THAT(MessageOf([] { Read(Foreign("float.npz")); }), HasSubstr("<f8"));
-  EXPECT_THAT(MessageOf([] { Read(Foreign("fortran.npz")); }), HasSubstr("column by column"));
   EXPECT_THAT(MessageOf([] { Read(Foreign("negative.npz")); }), HasSubstr("-1"));
   EXPECT_THAT(MessageOf([] { Read(Foreign("lengths.npz")); }), HasSubstr("row 0 has"));
   EXPECT_THAT(MessageOf([] { Read(Foreign("names.npz")); }), HasSubstr("first.npy, second.npy"));
@@ -367,6 +366,26 @@ def torch_file(name, program, *storages):
     archive(name, members)
 )py" + program + "PYTHON\n");
   ASSERT_EQ(made.exit_status, 0) << made.standard_error;
+}
+
+TEST(ForeignDocumentsTest, AnArrayThatLiesColumnByColumnGivesItsRows) {
+  EXPECT_EQ(Read(Foreign("fortran.npz")), (std::vector<Document>{{0, 1, 2, 3}, {4, 5, 6, 7}, {8, 9, 10, 11}}));
+  const TemporaryFolder folder;
+  RunPython(folder, R"py(
+def by_columns(descr, shape, *numbers):
+    return array(descr, shape, *numbers).replace(b"'fortran_order': False", b"'fortran_order': True ")
+ids = array("<i4", "(2, 3)", 5, 6, -1, 7, -1, -1)
+archive("mask.npz", {"ids.npy": ids, "attention_mask.npy": by_columns("|b1", "(2, 3)", 1, 1, 1, 0, 0, 0)})
+archive("flat.npz", {"ids.npy": by_columns("<i4", "(3,)", 1, 2, 3)})
+archive("cut.npz", {"ids.npy": by_columns("<i4", "(2, 3)", 1, 2, 3, 4, 5)})
+archive("long.npz", {"ids.npy": by_columns("<i4", "(2, 3)", 1, 2, 3, 4, 5, 6, 7)})
+archive("huge.npz", {"ids.npy": by_columns("<i8", "(16385, 8192)", 1)})
+)py");
+  EXPECT_EQ(Read(folder.path("mask.npz")), (std::vector<Document>{{5, 6}, {7}}));
+  EXPECT_EQ(Read(folder.path("flat.npz")), (std::vector<Document>{{1, 2, 3}}));
+  EXPECT_THAT(MessageOf([&] { Read(folder.path("cut.npz")); }), HasSubstr("ends too early"));
+  EXPECT_THAT(MessageOf([&] { Read(folder.path("long.npz")); }), HasSubstr("goes on after its array"));
+  EXPECT_THAT(MessageOf([&] { Read(folder.path("huge.npz")); }), HasSubstr("numpy.ascontiguousarray"));
 }
 
 TEST(ForeignDocumentsTest, AFileOfManyTensorsOrNumbersIsReadThoughItsPickleIsLarge) {
