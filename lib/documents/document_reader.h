@@ -39,7 +39,7 @@ struct DocumentInput {
   /// Records whose first byte lies here, of the decompressed content; of a file as a document, all; of
   /// parquet, rows, counted from 0.
   uint64_t begin = 0, end = UINT64_MAX;
-  uint64_t first_record = 0;  ///< number of the record at `begin` in the file, from 1; 0: not known
+  uint64_t first_record = 0;     ///< number of the record at `begin` in the file, from 1; 0: not known
   bool has_format_flag = false;  ///< whether the user may name the format by --format, for hints
 };
 

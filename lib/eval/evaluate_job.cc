@@ -154,9 +154,8 @@ std::string AddText(const Checkpoint& checkpoint, const EvaluateJobOptions& opti
     text_options.instead.clear();
   }
   // A pipe may hold shards, of which IsShards knows nothing: the reader refuses them where it guesses.
-  DocumentReader reader(
-      {{.path = options.data, .format = format, .guessed = guess, .has_format_flag = true}},
-      kMaxDocumentBytes, text_options.keys);
+  DocumentReader reader({{.path = options.data, .format = format, .guessed = guess, .has_format_flag = true}},
+                        kMaxDocumentBytes, text_options.keys);
   reader.HashStoredBytes();
   text_options.require_utf8 = tokenizer.identity().kind != "bytes";
   DocumentText document(text_options);

@@ -190,9 +190,9 @@ TEST_F(EvaluateTest, ShardsOnAPipeAreNotScoredAsText) {
 }
 
 TEST_F(EvaluateTest, WhatIsNoTextIsNotScoredThoughTheTokenizerTakesAnyBytes) {
-  for (const std::string_view content : {std::string_view("\x89TWT\r\n\x1A\nab\ncd\n"),
-                                         std::string_view("PK\x03\x04\0ab\ncd\n", 11),
-                                         std::string_view("PAR1\x15\x04\x15\nxy\n")}) {
+  for (const std::string_view content :
+       {std::string_view("\x89TWT\r\n\x1A\nab\ncd\n"), std::string_view("PK\x03\x04\0ab\ncd\n", 11),
+        std::string_view("PAR1\x15\x04\x15\nxy\n")}) {
     test::WriteFile(folder_.path("data"), content);
     EXPECT_EQ(test::CodeOf([&] {
                 RunEvaluate(test::Families(), BuiltInObjectives(), OptionsFor(folder_, "data"),

@@ -111,10 +111,10 @@ TEST(CutEventFiles, LeavesOutTheLastEvaluationWhereItIsMadeAgain) {
   CutEventFiles(folder.path(), 4);
   EXPECT_EQ(test::ReadFile(path), all);
   CutEventFiles(folder.path(), 4, kEvaluationTag);
-  EXPECT_EQ(test::ReadFile(path), Framed({EncodeFileVersionEvent(1.5), EncodeRestartEvent(1.5, 0),
-                                          EncodeScalarsEvent(1.5, 2, kScalars),
-                                          EncodeScalarsEvent(1.5, 2, evaluation),
-                                          EncodeScalarsEvent(1.5, 4, kScalars)}));
+  EXPECT_EQ(
+      test::ReadFile(path),
+      Framed({EncodeFileVersionEvent(1.5), EncodeRestartEvent(1.5, 0), EncodeScalarsEvent(1.5, 2, kScalars),
+              EncodeScalarsEvent(1.5, 2, evaluation), EncodeScalarsEvent(1.5, 4, kScalars)}));
 }
 
 TEST(CutEventFiles, DropsALastRecordTornByACrash) {

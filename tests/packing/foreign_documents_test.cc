@@ -369,7 +369,8 @@ def torch_file(name, program, *storages):
 }
 
 TEST(ForeignDocumentsTest, AnArrayThatLiesColumnByColumnGivesItsRows) {
-  EXPECT_EQ(Read(Foreign("fortran.npz")), (std::vector<Document>{{0, 1, 2, 3}, {4, 5, 6, 7}, {8, 9, 10, 11}}));
+  EXPECT_EQ(Read(Foreign("fortran.npz")),
+            (std::vector<Document>{{0, 1, 2, 3}, {4, 5, 6, 7}, {8, 9, 10, 11}}));
   const TemporaryFolder folder;
   RunPython(folder, R"py(
 def by_columns(descr, shape, *numbers):
