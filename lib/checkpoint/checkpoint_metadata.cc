@@ -21,6 +21,8 @@
 namespace trainwright {
 namespace {
 
+constexpr char kSchemaPrefix[] = "trainwright.";  // of all schemas
+
 /// Piece by piece, each of which leaves memory: whole files would be most of what a process takes at its
 /// peak.
 std::string HashOf(const MappedFile& file) {
@@ -48,6 +50,22 @@ nlohmann::ordered_json ReadInOrder(const std::string& metadata_path) {
   return OrderedJsonOf(AsText(ReadWholeFile(metadata_path, uint64_t{64} << 20)));
 }
 
+/// Whether a metadata.json is one that train wrote, perhaps damaged: by its schema or, where that is what is
+/// damaged, by hashes of files. Other programs keep files of this name beside models, too.
+template <typename Json>
+bool IsOurs(const Json& metadata) {
+  if (metadata.is_discarded()) return true;  // nobody can tell
+  if (!metadata.is_object()) return false;
+  const auto schema = metadata.find("schema"), files = metadata.find("files");
+  if (schema != metadata.end() && schema->is_string() &&
+      schema->template get_ref<const std::string&>().starts_with(kSchemaPrefix)) {
+    return true;
+  }
+  return files != metadata.end() && files->is_object() &&
+         std::any_of(files->begin(), files->end(),
+                     [](const Json& entry) { return entry.is_object() && entry.contains("sha256"); });
+}
+
 std::string HostName() {
   char name[256] = {};
   return gethostname(name, sizeof(name) - 1) == 0 ? name : "";
@@ -70,6 +88,11 @@ bool VerifyCheckpointFiles(const std::string& folder, FileHashes* hashes) {
   if (!std::filesystem::exists(path)) return false;
   const std::vector<uint8_t> text = ReadWholeFile(path, uint64_t{64} << 20);
   const auto metadata = JsonOf(AsText(text));
+  if (metadata.is_discarded()) {
+    throw Error(ErrorCode::kBadInput, path, "is no JSON", "",
+                "fetch the folder again, or delete the file where another program than train wrote it");
+  }
+  if (!IsOurs(metadata)) return false;
   if (!metadata.is_object() || !metadata.contains("files") || !metadata["files"].is_object()) {
     throw Error(ErrorCode::kBadInput, path, "lists no files");
   }
@@ -149,6 +172,7 @@ nlohmann::ordered_json ReadCheckpointProvenance(const std::string& folder, const
   const std::string path = folder + "/" + kCheckpointMetadataFile;
   if (!std::filesystem::exists(path)) return nullptr;
   const nlohmann::ordered_json metadata = ReadInOrder(path);
+  if (!IsOurs(metadata)) return nullptr;
   const auto at = [](const nlohmann::ordered_json& object, const std::string& key) {
     return object.is_object() && object.contains(key) ? object[key] : nlohmann::ordered_json();
   };

@@ -21,7 +21,8 @@ bool IsCheckpointFileName(const std::string& name);
 
 /// Compares every file that the folder's metadata.json lists with its size and hash. Reads all of them.
 /// \param hashes where not null, gets those of the files
-/// \returns false when the folder has no metadata.json (a model that other tools wrote)
+/// \returns false when the folder has no metadata.json, or one of another program (a model that other tools
+///     wrote)
 /// \throws Error{kBadInput} naming the file that disagrees or is missing, Error{kIo}
 bool VerifyCheckpointFiles(const std::string& folder, FileHashes* hashes = nullptr);
 
@@ -53,7 +54,7 @@ void WriteFolderMetadata(const std::string& folder, nlohmann::ordered_json metad
 void ChangeFolderMetadata(const std::string& folder,
                           const std::function<void(nlohmann::ordered_json*)>& change);
 
-/// A field of the provenance in the folder's metadata.json, or null.
+/// A field of the provenance in the folder's metadata.json, or null; of another program's always null.
 nlohmann::ordered_json ReadCheckpointProvenance(const std::string& folder, const std::string& field);
 
 }  // namespace trainwright
