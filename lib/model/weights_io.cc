@@ -318,7 +318,7 @@ class WeightsLoader {
       for (int64_t row = 0; row < stored.size(0); row += kRows) {
         const int64_t rows = std::min(kRows, stored.size(0) - row);
         const at::Tensor ours = parameter.value.narrow(0, row, rows).cpu();
-        if (at::equal(stored.narrow(0, row, rows).to(ours.scalar_type()), ours)) continue;
+        if (at::equal(parameters_.AsAssigned(parameter, stored.narrow(0, row, rows)), ours)) continue;
         throw Error(ErrorCode::kBadInput, copy.path,
                     "differs from the embeddings, though config.json has \"tie_word_embeddings\": true",
                     "tensor " + copy.tensor,

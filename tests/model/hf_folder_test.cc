@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -19,6 +20,7 @@
 #include "lib/model/weights_io.h"
 #include "lib/spec/config_json.h"
 #include "lib/spec/fine_tuning.h"
+#include "lib/spec/lora_options.h"
 #include "lib/tok/tokenizer_folder.h"
 #include "tests/model/families.h"
 #include "tests/support/bytes_identity.h"
@@ -492,8 +494,8 @@ TEST(HfFolderTest, WeightsOfAWrappedModelAreThoseOfThePlainOne) {
   }
 }
 
-TEST(HfFolderTest, ATiedModelIgnoresAStoredCopyOfTheHead) {
-  const test::TemporaryFolder folder;
+/// A tied model whose file has the head, too.
+void CopyTiedFixtureWithItsHead(const test::TemporaryFolder& folder) {
   CopyFixture("tied", folder);
   Rewrite(folder.path("model.safetensors"), [](std::vector<SafetensorsTensor>* tensors) {
     SafetensorsTensor copy = tensors->front();
@@ -503,8 +505,27 @@ TEST(HfFolderTest, ATiedModelIgnoresAStoredCopyOfTheHead) {
     copy.name = "lm_head.weight";
     tensors->push_back(copy);
   });
+}
+
+TEST(HfFolderTest, ATiedModelIgnoresAStoredCopyOfTheHead) {
+  const test::TemporaryFolder folder;
+  CopyTiedFixtureWithItsHead(folder);
   EXPECT_EQ(test::MessageOf([&] { LoadHfModel(test::Families(), folder.path(), Precision::kFp32, kCpu); }),
             "");
+}
+
+// A frozen table is rounded where it lies in fp32, and its copy in the file is not.
+TEST(HfFolderTest, ATiedModelIgnoresAStoredCopyOfATableThatIsFrozenAndRounded) {
+  const test::TemporaryFolder folder;
+  CopyTiedFixtureWithItsHead(folder);
+  const ModelConfig config = ReadHfConfig(test::Families().descriptions(), folder.path());
+  for (const Precision precision : {Precision::kBf16, Precision::kFp16}) {
+    const FineTuning tuning{LoraOptions{.rank = 2, .alpha = 4}};
+    const auto model =
+        MakeModel(test::Families(), config, precision, kCpu, std::nullopt, AttentionBackend::kAuto, tuning);
+    EXPECT_EQ(test::MessageOf([&] { LoadWeights(folder.path(), &model->parameters()); }), "")
+        << PrecisionName(precision);
+  }
 }
 
 }  // namespace

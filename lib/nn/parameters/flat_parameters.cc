@@ -260,7 +260,18 @@ void FlatParameters::Assign(size_t index, const at::Tensor& value) {
   if (parameter.quantized()) return parameter.matrix->Quantize(value);
   at::Tensor own = parameter.value;
   own.copy_(value);
-  if (!parameter.trainable && IsMatrix(parameter) && numerics_.emulated()) RoundInto(numerics_, own, own);
+  if (RoundsAssigned(parameter)) RoundInto(numerics_, own, own);
+}
+
+bool FlatParameters::RoundsAssigned(const Parameter& parameter) const {
+  return !parameter.trainable && IsMatrix(parameter) && numerics_.emulated();
+}
+
+at::Tensor FlatParameters::AsAssigned(const Parameter& parameter, const at::Tensor& value) const {
+  TRAINWRIGHT_CHECK(!parameter.quantized());
+  at::Tensor own = value.to(parameter.value.scalar_type(), /*non_blocking=*/false, /*copy=*/true);
+  if (RoundsAssigned(parameter)) RoundInto(numerics_, own, own);
+  return own;
 }
 
 void FlatParameters::ZeroGradients() {

@@ -179,6 +179,10 @@ class FlatParameters {
   /// trainable one is RefreshCompute's to follow.
   /// \param value of the parameter's shape, any floating type
   void Assign(size_t index, const at::Tensor& value);
+  /// What Assign makes of rows of a parameter that is not quantised.
+  /// \param value on the host, contiguous, any floating type
+  /// \returns a tensor of its own
+  at::Tensor AsAssigned(const Parameter& parameter, const at::Tensor& value) const;
   const Numerics& numerics() const { return numerics_; }  ///< as given to Allocate
   void ZeroGradients();
   /// Recasts the compute copy from the master; after every change of values(). Where masters are sharded: of
@@ -188,6 +192,8 @@ class FlatParameters {
   void RefreshScales();
 
  private:
+  /// Whether its buffer is of a wider type than the values that Assign puts there.
+  bool RoundsAssigned(const Parameter& parameter) const;
   at::Tensor GradientView(int64_t offset, int64_t size);
   /// The compute copy of RefreshCompute.
   void RoundValues();
