@@ -46,7 +46,7 @@ ordered_json LlamaLikeFamily::Encode(const ModelConfig& config) const {
   ordered_json out;
   WriteShared(config, architecture(), &out);
   WriteDropouts(config, kDropouts, &out);
-  WriteRope(config.rope, &out);
+  WriteRope(config, &out);
   out["head_dim"] = config.head_dim;
   out["hidden_act"] = "silu";
   out["hidden_size"] = config.hidden_size;

@@ -67,7 +67,7 @@ class NeoxDescription final : public GeluFamily {
     nlohmann::ordered_json out;
     WriteShared(config, "GPTNeoXForCausalLM", &out);
     WriteDropouts(config, kDropouts, &out);
-    WriteRopeOfAShare(config.rope, &out);
+    WriteRopeOfAShare(config, &out);
     out["attention_bias"] = config.biases.qkv;
     out["hidden_act"] = GeluName(config.activation);
     out["hidden_size"] = config.hidden_size;

@@ -107,6 +107,13 @@ ordered_json RopeJson(const RopeParameters& rope, bool with_theta, bool with_sha
   return out;
 }
 
+/// Beside the scaling, where alone transformers 4 looks for the context before longrope. Not of one that is
+/// the whole context: version 4 would take the quotient of both for the factor.
+void WriteOriginalPositions(const ModelConfig& config, ordered_json* out) {
+  if (config.rope.type != RopeType::kLongrope || config.rope.original_positions == config.max_positions) return;
+  (*out)["original_max_position_embeddings"] = config.rope.original_positions;
+}
+
 }  // namespace
 
 RopeParameters ReadRope(const ConfigFields& fields, const ModelConfig& config, const RopeParameters& usual) {
@@ -163,21 +170,25 @@ RopeParameters ReadRope(const ConfigFields& fields, const ModelConfig& config, c
   return rope;
 }
 
-void WriteRope(const RopeParameters& rope, ordered_json* out) {
+void WriteRope(const ModelConfig& config, ordered_json* out) {
+  const RopeParameters& rope = config.rope;
   (*out)["rope_parameters"] = RopeJson(rope, /*with_theta=*/true, /*with_share=*/false);
   if (rope.type != RopeType::kDefault) {
     (*out)["rope_scaling"] = RopeJson(rope, /*with_theta=*/false, /*with_share=*/false);
   }
   (*out)["rope_theta"] = rope.theta;
+  WriteOriginalPositions(config, out);
 }
 
-void WriteRopeOfAShare(const RopeParameters& rope, ordered_json* out) {
+void WriteRopeOfAShare(const ModelConfig& config, ordered_json* out) {
+  const RopeParameters& rope = config.rope;
   (*out)["rope_parameters"] = RopeJson(rope, /*with_theta=*/true, /*with_share=*/true);
   if (rope.type != RopeType::kDefault) {
     (*out)["rope_scaling"] = RopeJson(rope, /*with_theta=*/false, /*with_share=*/false);
   }
   (*out)["rotary_emb_base"] = rope.theta;
   (*out)["rotary_pct"] = rope.partial_rotary_factor;
+  WriteOriginalPositions(config, out);
 }
 
 }  // namespace trainwright

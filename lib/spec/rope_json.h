@@ -17,8 +17,8 @@ namespace trainwright {
 RopeParameters ReadRope(const ConfigFields& fields, const ModelConfig& config, const RopeParameters& usual);
 
 /// Of a whole head.
-void WriteRope(const RopeParameters& rope, nlohmann::ordered_json* out);
+void WriteRope(const ModelConfig& config, nlohmann::ordered_json* out);
 /// Of partial_rotary_factor of a head, in GPT-NeoX's spelling of 4.x.
-void WriteRopeOfAShare(const RopeParameters& rope, nlohmann::ordered_json* out);
+void WriteRopeOfAShare(const ModelConfig& config, nlohmann::ordered_json* out);
 
 }  // namespace trainwright

@@ -54,7 +54,9 @@ void WriteShared(const ModelConfig& config, const char* architecture, ordered_js
 
 void ReadShared(const ConfigFields& fields, ModelConfig* config) {
   if (!fields.Field("quantization_config").is_null()) {
-    fields.Refuse("quantization_config", "is not supported");
+    fields.RefuseValue("quantization_config", "is not supported: the weights are quantised",
+                       "take the model before it was quantised, or let transformers dequantise it "
+                       "(model.dequantize(), then save_pretrained)");
   }
   config->vocab_size = fields.RequiredInteger("vocab_size");
   config->bos_id = fields.Id("bos_token_id");

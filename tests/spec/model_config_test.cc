@@ -208,6 +208,35 @@ TEST(ModelConfigTest, EveryScalingComesBackAsItWas) {
   }
 }
 
+// transformers 4 looks there alone, and takes the context for max_position_embeddings where there is none.
+TEST(ModelConfigTest, TheOriginalContextOfLongropeStandsBesideTheScalingToo) {
+  const char* name = "original_max_position_embeddings";
+  for (const auto& [type, pairs] : {std::pair{"llama", size_t{6}}, std::pair{"gpt_neox", size_t{3}}}) {
+    const json scaling = {{"rope_type", "longrope"},
+                          {"factor", 4.0},
+                          {"short_factor", std::vector<double>(pairs, 1.0)},
+                          {"long_factor", std::vector<double>(pairs, 2.0)}};
+    json fields = {{"rope_scaling", scaling}, {"max_position_embeddings", 256}};
+    if (pairs == 3) fields["rotary_pct"] = 0.5;  // of heads of 12 elements
+    const ModelConfig whole = Decode(type, fields);
+    EXPECT_FALSE(json::parse(EncodeConfigJson(whole)).contains(name)) << type;
+    fields[name] = 64;
+    const ModelConfig config = Decode(type, fields);
+    const json written = json::parse(EncodeConfigJson(config));
+    EXPECT_EQ(written.at(name), 64) << type;
+    EXPECT_EQ(written.at("rope_parameters").at(name), 64) << type;
+    EXPECT_EQ(DecodeConfigJson(kFamilies, EncodeConfigJson(config), "c"), config) << type;
+  }
+}
+
+TEST(ModelConfigTest, AQuantisedModelIsRefusedWithWhatToDo) {
+  const std::string text = With("quantization_config", {{"quant_method", "gptq"}, {"bits", 4}});
+  EXPECT_THAT(test::MessageOf([&] { DecodeConfigJson(kFamilies, text, "config.json"); }),
+              testing::AllOf(testing::HasSubstr("quantization_config is not supported"),
+                             testing::HasSubstr("dequantize"),
+                             testing::Not(testing::HasSubstr("can be removed from the file"))));
+}
+
 TEST(ModelConfigTest, PublishedConfigsAreReadAndHaveThePublishedNumbersOfParameters) {
   const ModelConfig smollm =
       DecodeConfigJson(kFamilies, R"({"architectures": ["LlamaForCausalLM"], "attention_bias": false,
