@@ -153,7 +153,8 @@ class Body {
 
   /// What of a micro-batch's spans decides which kernels its passes queue, beside its number of tokens.
   /// \param starts [S+1], as of BodyInput
-  virtual SpanDependence DependenceOn(const std::vector<int32_t>& /*starts*/) const {
+  /// \param mask of it
+  virtual SpanDependence DependenceOn(const std::vector<int32_t>& /*starts*/, AttentionMask /*mask*/) const {
     return SpanDependence::kHost;
   }
   /// What Forward throws on the ids and positions of an input.

@@ -93,7 +93,7 @@ std::optional<PassGraphs::Shape> PassGraphs::ShapeOf(const ModelInput& input, in
   if (const auto filled = static_cast<int32_t>(shape.tokens); shape.starts.back() < filled) {
     shape.starts.push_back(filled);
   }
-  const SpanDependence dependence = body_->DependenceOn(shape.starts);
+  const SpanDependence dependence = body_->DependenceOn(shape.starts, input.mask);
   // Tables of spans that differ are hardly seen twice.
   if (dependence == SpanDependence::kHost ||
       (dependence == SpanDependence::kTable && !SpanTable(input.span_starts).all_equal())) {

@@ -56,11 +56,14 @@ void Transformer::HandOver(const Views& views, LayerViews& kept) {
 }
 
 AttentionShape Transformer::ShapeOf(int64_t num_tokens, size_t layer, AttentionMask mask) const {
+  const int64_t window = WindowOf(config(), static_cast<int64_t>(layer));
+  // transformers' sliding_window counts the token itself under the causal mask, and not under the other.
+  const bool is_wider = window != 0 && mask == AttentionMask::kBidirectional;
   return {num_tokens,
           config().num_heads,
           config().num_kv_heads,
           config().head_dim,
-          WindowOf(config(), static_cast<int64_t>(layer)),
+          is_wider ? window + 1 : window,
           mask};
 }
 
@@ -100,12 +103,12 @@ at::Tensor Transformer::ForwardWith(const DeviceInput& input, const Attend& atte
   return RunForward(*NewPass(input, attend), input.spans, Keep::kNothing);
 }
 
-SpanDependence Transformer::DependenceOn(const std::vector<int32_t>& starts) const {
+SpanDependence Transformer::DependenceOn(const std::vector<int32_t>& starts, AttentionMask mask) const {
   const SpanTable spans(starts);
   // Frequencies of a longer sequence come from the host.
   if (rope() != nullptr && rope()->rope().LengthClass(spans.longest()) != 0) return SpanDependence::kHost;
   for (size_t layer = 0; layer < static_cast<size_t>(config().num_layers); ++layer) {
-    const AttentionShape shape = ShapeOf(spans.starts.back(), layer);
+    const AttentionShape shape = ShapeOf(spans.starts.back(), layer, mask);
     // One call of flash takes them all, from the device; the others have a call a span.
     const bool at_once = AttentionBackendOf(numerics(), shape, spans, device()) == AttentionBackend::kFlash;
     if (!at_once) return device().is_cpu() ? SpanDependence::kHost : SpanDependence::kTable;

@@ -37,7 +37,7 @@ class Transformer : public LayerStack {
     return Temporary(d_normed_, num_tokens, config().hidden_size);
   }
   std::unique_ptr<BodyDecoder> NewDecoder(int64_t max_tokens, int64_t sequences) final;
-  SpanDependence DependenceOn(const std::vector<int32_t>& starts) const final;
+  SpanDependence DependenceOn(const std::vector<int32_t>& starts, AttentionMask mask) const final;
   int64_t activation_bytes() const final;
   int64_t pass_memory_bytes() const final;
   void ReleaseActivations() final;

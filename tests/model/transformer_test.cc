@@ -3,6 +3,8 @@
 #include <ATen/ops/equal.h>
 #include <gtest/gtest.h>
 
+#include <utility>
+
 #include "tests/model/inputs.h"
 #include "tests/model/small_models.h"
 #include "tests/support/support.h"
@@ -126,6 +128,38 @@ TEST_P(TransformerTest, EmulatedBf16AgreesWithNativeBf16) {
   const at::Tensor emulated = LivelyModel(config(), {Precision::kBf16, at::kFloat})->Logits(input);
   // Same rounding points: the two differ by less than either differs from fp32.
   EXPECT_LT(RelativeDifference(emulated, native), RelativeDifference(native, exact));
+}
+
+using Rows = std::pair<int64_t, int64_t>;
+
+/// The first and the last row of one document whose hidden states another token at `place` changes.
+Rows RowsThatSee(int64_t place, const ModelInput& input, LanguageModel* model) {
+  ModelInput changed = input;
+  changed.tokens_n = input.tokens_n.clone();
+  changed.tokens_n[place].add_(1).remainder_(model->config().vocab_size);
+  const at::Tensor before = model->body().Forward(input, Keep::kNothing).clone(),
+                   after = model->body().Forward(changed, Keep::kNothing);
+  Rows rows{-1, -1};
+  for (int64_t row = 0; row < before.size(0); ++row) {
+    if (at::equal(before[row], after[row])) continue;
+    if (rows.first < 0) rows.first = row;
+    rows.second = row;
+  }
+  return rows;
+}
+
+// transformers' sliding_window_overlay has k > q - 13, its sliding_window_bidirectional_overlay |q - k| <= 13.
+TEST(TransformerWindowTest, ReachesAsFarAsInTransformers) {
+  ModelConfig config = test::SmallMistral();
+  config.num_layers = 1;
+  config.layer_windows = {13};
+  const auto model = LivelyModel(config, kFp32Numerics);
+  for (const int64_t length : {40, 100}) {  // row by row, and in blocks
+    ModelInput input = RandomInput(config, {length});
+    EXPECT_EQ(RowsThatSee(20, input, model.get()), Rows(20, 32)) << length;
+    input.mask = AttentionMask::kBidirectional;
+    EXPECT_EQ(RowsThatSee(20, input, model.get()), Rows(7, 33)) << length;
+  }
 }
 
 /// The first tokens of a single document.

@@ -12,12 +12,12 @@ def bidirectional_mask(padding_mask, length, window, dtype, device):
     """What is added to the attention scores [B, 1, T, T]: 0 where a token sees another one, else the least number.
 
     padding_mask: [B, T], 1 for tokens, 0 for padding; None: all are tokens.
-    window: a token sees those less than `window` places away; None: all.
+    window: a token sees those up to `window` places away, as transformers 5 has it of is_causal false; None: all.
     """
     seen = torch.ones(1, 1, length, length, dtype=torch.bool, device=device)
     if window is not None:
         places = torch.arange(length, device=device)
-        seen = seen & ((places[:, None] - places[None, :]).abs() < window)
+        seen = seen & ((places[:, None] - places[None, :]).abs() <= window)
     if padding_mask is not None:
         # Padding sees itself too, so that no row of the softmax is empty; nothing reads it.
         itself = torch.eye(length, dtype=torch.bool, device=device)
