@@ -47,8 +47,12 @@ EmbeddingSpec DecodeEmbeddingSpec(const std::string& text, const std::string& pa
 
 /// That of a model's folder: of its embedding.json, or of the files of sentence-transformers (modules.json
 /// and what it names).
+/// \param body_folder has the config.json of the body, whose attention and positions that library takes: for
+///     an adapter that of its base
 /// \returns nothing where the folder has neither
 /// \throws Error{kBadInput} on files that say what no EmbeddingSpec can; Error{kIo}
+std::optional<EmbeddingSpec> ReadEmbeddingSpec(const std::string& folder, const std::string& body_folder);
+/// Of a folder with a config.json of its own.
 std::optional<EmbeddingSpec> ReadEmbeddingSpec(const std::string& folder);
 
 }  // namespace trainwright

@@ -156,7 +156,7 @@ int64_t LongestText(const json& limits, const std::string& path, const std::stri
   return longest;
 }
 
-EmbeddingSpec FromModules(const json& modules, const std::string& folder) {
+EmbeddingSpec FromModules(const json& modules, const std::string& folder, const std::string& body_folder) {
   EmbeddingSpec spec;
   spec.normalize = false;
   bool pools = false, pools_prompt = true, pools_behind_prompt = false;
@@ -186,7 +186,7 @@ EmbeddingSpec FromModules(const json& modules, const std::string& folder) {
   // Behind the prompt weights are what they are here; what is pooled is what a mean pools.
   spec.template_text = pools_behind_prompt ? ReadTextTemplate(folder, Pooling::kMean, /*pools_prompt=*/false)
                                            : ReadTextTemplate(folder, spec.pooling, pools_prompt);
-  const json model = ReadObject(folder + "/" + kModuleConfig);
+  const json model = ReadObject(body_folder + "/" + kModuleConfig);
   const bool bidirectional = HasOwnBody(model) || model.value("is_causal", json()) == json(false);
   spec.attention = bidirectional ? "bb" : "cc";
   spec.mask = bidirectional ? AttentionMask::kBidirectional : AttentionMask::kCausal;
@@ -202,11 +202,15 @@ EmbeddingSpec FromModules(const json& modules, const std::string& folder) {
 }  // namespace
 
 std::optional<EmbeddingSpec> ReadEmbeddingSpec(const std::string& folder) {
+  return ReadEmbeddingSpec(folder, folder);
+}
+
+std::optional<EmbeddingSpec> ReadEmbeddingSpec(const std::string& folder, const std::string& body_folder) {
   const std::string own = folder + "/" + kEmbeddingFileName, modules = folder + "/" + kModulesFile;
   if (std::filesystem::exists(own)) return DecodeEmbeddingSpec(TextOf(own), own);
   if (!std::filesystem::exists(modules)) return std::nullopt;
   try {
-    return FromModules(ParseJson(TextOf(modules), modules), folder);
+    return FromModules(ParseJson(TextOf(modules), modules), folder, body_folder);
   } catch (const json::exception&) {
     throw Error(ErrorCode::kBadInput, modules,
                 "or a file that it names lacks a field, or has one of the wrong type");

@@ -36,7 +36,7 @@ std::string SettingOf(const std::string& flag, const std::string& asked, bool fo
 std::optional<EmbeddingSpec> SpecOfFolders(const Checkpoint& checkpoint, const std::string& adapter) {
   for (const std::string& folder : {adapter.empty() ? checkpoint.named : ResolveCheckpoint(adapter),
                                     checkpoint.named, checkpoint.folder}) {
-    if (std::optional<EmbeddingSpec> spec = ReadEmbeddingSpec(folder)) return spec;
+    if (std::optional<EmbeddingSpec> spec = ReadEmbeddingSpec(folder, checkpoint.folder)) return spec;
   }
   return std::nullopt;
 }

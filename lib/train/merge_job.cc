@@ -23,7 +23,7 @@ namespace {
 /// As the adapter was trained; where that says nothing, as its base.
 FolderEmbedding EmbeddingOf(const std::string& adapter, const std::string& base) {
   for (const std::string& folder : {adapter, base}) {
-    std::optional<EmbeddingSpec> spec = ReadEmbeddingSpec(folder);
+    std::optional<EmbeddingSpec> spec = ReadEmbeddingSpec(folder, base);
     if (spec || ProjectionOf(folder)) return {std::move(spec), folder};
   }
   return {std::nullopt, adapter};

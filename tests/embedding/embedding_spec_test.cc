@@ -239,6 +239,21 @@ TEST_F(EmbeddingSpecFolderTest, AModelThatConfigJsonCallsNotCausalIsBidirectiona
   EXPECT_EQ(Read()->mask, AttentionMask::kCausal);
 }
 
+// sentence-transformers writes no config.json beside an adapter, and opens its base.
+TEST_F(EmbeddingSpecFolderTest, AnAdaptersAttentionAndPositionsAreThoseOfItsBase) {
+  WriteModules(/*with_dense=*/false);
+  std::filesystem::remove(folder_.path("config.json"));
+  Write("sentence_bert_config.json", "{}");
+  Write("tokenizer_config.json", R"json({"model_max_length": 131072})json");
+  Write("base/config.json",
+        R"json({"model_type": "qwen2", "is_causal": false, "max_position_embeddings": 32768})json");
+  const std::optional<EmbeddingSpec> spec = ReadEmbeddingSpec(folder_.path(), folder_.path("base"));
+  ASSERT_TRUE(spec.has_value());
+  EXPECT_EQ(spec->attention, "bb");
+  EXPECT_EQ(spec->mask, AttentionMask::kBidirectional);
+  EXPECT_EQ(spec->query_max_len, 0);  // as many as the positions
+}
+
 TEST_F(EmbeddingSpecFolderTest, EmbeddingJsonSaysMoreAndIsPreferred) {
   WriteModules(/*with_dense=*/true);
   Write("embedding.json", kText);

@@ -148,7 +148,7 @@ Rows RowsThatSee(int64_t place, const ModelInput& input, LanguageModel* model) {
   return rows;
 }
 
-// transformers' sliding_window_overlay has k > q - 13, its sliding_window_bidirectional_overlay |q - k| <= 13.
+// As in the masks of transformers 5: k > q - 13 of the causal one, |q - k| <= 13 of the bidirectional one.
 TEST(TransformerWindowTest, ReachesAsFarAsInTransformers) {
   ModelConfig config = test::SmallMistral();
   config.num_layers = 1;
