@@ -23,7 +23,6 @@
 #include "lib/model/weights_io.h"
 #include "lib/run/run_directory.h"
 #include "lib/spec/family.h"
-#include "lib/spec/lora_options.h"
 #include "lib/spec/model_config.h"
 #include "lib/spec/model_files.h"
 #include "lib/tok/tokenizer_folder.h"
@@ -256,10 +255,10 @@ Checkpoint LoadCheckpoint(const ModelFamilies& families, const std::string& path
     }
     // An adapter that was not trained to embed leaves its base as it embeds.
     const std::string& projects = ProjectionOf(adapter_folder) ? adapter_folder : checkpoint.folder;
-    const LoraOptions lora = ReadPeftConfig(adapter_folder).lora;
-    RequireModulesOfModel(adapter_folder, lora, config);
+    const PeftConfig adapter_config = ReadPeftConfig(adapter_folder);
+    RequireModelOfAdapter(adapter_folder, adapter_config, config);
     checkpoint.model = MakeModel(families, config, precision, device, std::nullopt, kinds,
-                                 {.lora = lora,
+                                 {.lora = adapter_config.lora,
                                   .frozen_format = format,
                                   .embedding = EmbeddingTuningOf(projects, /*needs_head=*/!embeds)});
     checkpoint.model->parameters().set_reads_quantized(format != WeightFormat::kPlain);

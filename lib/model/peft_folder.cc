@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "lib/base/error.h"
+#include "lib/base/log.h"
 #include "lib/formats/json_text.h"
 #include "lib/formats/safetensors.h"
 #include "lib/io/byte_sink.h"
@@ -35,6 +36,7 @@ using nlohmann::json;
 using nlohmann::ordered_json;
 
 constexpr char kTensorPrefix[] = "base_model.model.";
+constexpr char kPickledWeights[] = "adapter_model.bin";  // of older versions of peft
 constexpr uint64_t kMostConfigBytes = 1 << 24;
 
 [[noreturn]] void Refuse(const std::string& path, const std::string& field, const std::string& problem) {
@@ -202,43 +204,79 @@ constexpr char kNotOfLayersHint[] =
     "adapters of embeddings and heads are not read: merge them into the model with peft (merge_and_unload), "
     "or train these whole, with modules_to_save instead of target_modules";
 
-/// Refuses another rank than that of the matrices beside it, and modules that none of them is of, before
-/// memory is taken for such adapters.
-void RequireThoseOfWeights(const std::string& folder, const LoraOptions& lora) {
-  const std::string config = folder + "/" + kAdapterConfigFileName;
-  const std::string weights = folder + "/" + kAdapterWeightsFileName;
-  if (!std::filesystem::exists(weights)) return;  // told when they are read
+/// Of which modules a folder's adapter has tensors.
+struct StoredModules {
+  std::vector<std::string> adapted, embeddings, all;
+};
+
+/// Refuses another rank than that of the matrices beside it, before memory is taken for such adapters.
+StoredModules ModulesOfWeights(const std::string& folder, int64_t rank) {
   const std::string kind = ".lora_A.weight";
-  std::vector<std::string> modules, embeddings, others;
+  StoredModules stored;
   ForEachTensor(folder, [&](const SafetensorsEntry& entry, const uint8_t*, const std::string& path,
                             const std::string& name) {
-    others.push_back(ModuleOf(name));
-    if (name.ends_with(".lora_embedding_A")) embeddings.push_back(ModuleOf(name));
+    stored.all.push_back(ModuleOf(name));
+    if (name.ends_with(".lora_embedding_A")) stored.embeddings.push_back(ModuleOf(name));
     if (!name.ends_with(kind) || entry.shape.size() != 2) return;
-    modules.push_back(name.substr(0, name.size() - kind.size()));
-    if (entry.shape[0] == lora.rank) return;
-    Refuse(config, "r",
-           "is " + std::to_string(lora.rank) + ", and " + entry.name + " of " + path + " has rank " +
+    stored.adapted.push_back(name.substr(0, name.size() - kind.size()));
+    if (entry.shape[0] == rank) return;
+    Refuse(folder + "/" + kAdapterConfigFileName, "r",
+           "is " + std::to_string(rank) + ", and " + entry.name + " of " + path + " has rank " +
                std::to_string(entry.shape[0]));
   });
-  const auto is_among = [](const std::string& name, const std::vector<std::string>& those) {
-    return std::any_of(those.begin(), those.end(),
-                       [&](const std::string& module) { return IsNamedBy(module, name); });
+  return stored;
+}
+
+bool NamesOne(const std::string& name, const std::vector<std::string>& modules) {
+  return std::any_of(modules.begin(), modules.end(),
+                     [&](const std::string& module) { return IsNamedBy(module, name); });
+}
+
+[[noreturn]] void RefuseWithoutTensors(const std::string& folder, const std::string& names, const char* field,
+                                       const char* what) {
+  Refuse(folder + "/" + kAdapterConfigFileName, field,
+         "names " + names + ", of which " + folder + "/" + kAdapterWeightsFileName + " has no " + what);
+}
+
+/// Moves the targets that no adapter is of to unused_targets. Refuses those of embeddings, modules to save
+/// that are not there, and a configuration without a target that is.
+void CompareWithWeights(const std::string& folder, PeftConfig* config) {
+  const StoredModules stored = ModulesOfWeights(folder, config->lora.rank);
+  const auto refuse_embedding = [&](const std::string& name, const char* field) {
+    if (!NamesOne(name, stored.embeddings)) return;
+    throw Error(ErrorCode::kBadInput, folder + "/" + kAdapterConfigFileName,
+                "names " + name + ", whose adapter is of an embedding", std::string("field ") + field,
+                kNotOfLayersHint);
   };
-  const auto require = [&](const std::string& names, const std::vector<std::string>& those, const char* field,
-                           const char* what) {
-    std::istringstream all(names);
-    for (std::string name; std::getline(all, name, ',');) {
-      if (is_among(name, those)) continue;
-      if (is_among(name, embeddings)) {
-        throw Error(ErrorCode::kBadInput, config, "names " + name + ", whose adapter is of an embedding",
-                    std::string("field ") + field, kNotOfLayersHint);
-      }
-      Refuse(config, field, "names " + name + ", of which " + weights + " has no " + what);
+  if (config->lora.targets != "all-linear") {
+    std::istringstream targets(std::exchange(config->lora.targets, ""));
+    for (std::string name; std::getline(targets, name, ',');) {
+      const bool is_there = NamesOne(name, stored.adapted);
+      if (!is_there) refuse_embedding(name, "target_modules");
+      std::string& list = is_there ? config->lora.targets : config->unused_targets;
+      list += (list.empty() ? "" : ",") + name;
     }
-  };
-  require(lora.targets == "all-linear" ? "" : lora.targets, modules, "target_modules", "adapter");
-  require(lora.saved_modules, others, "modules_to_save", "tensor");
+    if (config->lora.targets.empty()) {
+      RefuseWithoutTensors(folder, config->unused_targets, "target_modules", "adapter");
+    }
+  }
+  std::istringstream saved(config->lora.saved_modules);
+  for (std::string name; std::getline(saved, name, ',');) {
+    if (NamesOne(name, stored.all)) continue;
+    refuse_embedding(name, "modules_to_save");
+    RefuseWithoutTensors(folder, name, "modules_to_save", "tensor");
+  }
+}
+
+/// Whether a model has a module of a name, in its layers or beside them.
+bool HasModule(const ModelConfig& model, const std::string& name) {
+  const FamilyDescription& family = FamilyOf(model);
+  const OuterModules outer = family.outer_modules();
+  std::vector<std::string> modules = {outer.head, outer.head_of_peft};
+  modules.insert(modules.end(), outer.tables.begin(), outer.tables.end());
+  modules.insert(modules.end(), outer.norms.begin(), outer.norms.end());
+  for (const LayerMatrix& matrix : family.LayerMatrices(model)) modules.push_back(matrix.module);
+  return NamesOne(name, modules);
 }
 
 }  // namespace
@@ -303,8 +341,15 @@ PeftConfig ReadPeftConfig(const std::string& folder) {
   const std::string path = folder + "/" + kAdapterConfigFileName;
   const std::vector<uint8_t> text = ReadWholeFile(path, kMostConfigBytes);
   PeftConfig config = DecodePeftConfig(std::string(AsText(text)), path);
-  RequireThoseOfWeights(folder, config.lora);
-  return config;
+  if (std::filesystem::exists(folder + "/" + kAdapterWeightsFileName)) {
+    CompareWithWeights(folder, &config);
+  } else if (std::filesystem::exists(folder + "/" + kPickledWeights)) {
+    throw Error(ErrorCode::kBadInput, folder,
+                std::string("holds ") + kPickledWeights + " and no " + kAdapterWeightsFileName, "",
+                "load it with peft (PeftModel.from_pretrained) and save it again (save_pretrained), which "
+                "writes safetensors");
+  }
+  return config;  // other files that are not there are told when they are read
 }
 
 void RequireModulesOfModel(const std::string& folder, const LoraOptions& lora, const ModelConfig& model) {
@@ -324,6 +369,17 @@ void RequireModulesOfModel(const std::string& folder, const LoraOptions& lora, c
                                  "or on a base whose head is one of its own"
                                : "modules of layers have adapters, and are not trained whole",
           [&] { ChooseSavedModules(lora.saved_modules, family.outer_modules(), model.tie_embeddings); });
+}
+
+void RequireModelOfAdapter(const std::string& folder, const PeftConfig& config, const ModelConfig& model) {
+  RequireModulesOfModel(folder, config.lora, model);
+  if (config.unused_targets.empty()) return;
+  std::istringstream unused(config.unused_targets);
+  for (std::string name; std::getline(unused, name, ',');) {
+    if (HasModule(model, name)) RefuseWithoutTensors(folder, name, "target_modules", "adapter");
+  }
+  LogInfo(folder + "/" + kAdapterConfigFileName + ": target_modules names " + config.unused_targets +
+          ", which neither the model nor the adapter has");
 }
 
 void WritePeftFolder(const std::string& folder, const LanguageModel& model, const std::string& base_model,

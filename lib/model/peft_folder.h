@@ -22,6 +22,9 @@ namespace trainwright {
 struct PeftConfig {
   LoraOptions lora;
   std::string base_model;  ///< a path or a name of the hub; empty: not said
+  /// Names of target_modules that the folder's weights have no adapter of, with commas between; peft takes
+  /// them where the model has no such module, either. They are not among lora.targets.
+  std::string unused_targets = {};
   bool operator==(const PeftConfig&) const = default;
 };
 
@@ -32,7 +35,7 @@ bool IsPeftFolder(const std::string& folder);
 /// compute (biases, ranks by module and so on) are refused by name.
 /// \throws Error{kBadInput} naming `path` and the field
 PeftConfig DecodePeftConfig(const std::string& text, const std::string& path);
-/// The folder's.
+/// The folder's, compared with its weights.
 /// \throws Error{kBadInput, kIo}
 PeftConfig ReadPeftConfig(const std::string& folder);
 
@@ -41,6 +44,9 @@ PeftConfig ReadPeftConfig(const std::string& folder);
 /// \param lora of the folder
 /// \throws Error{kBadInput} naming adapter_config.json and the field
 void RequireModulesOfModel(const std::string& folder, const LoraOptions& lora, const ModelConfig& model);
+/// The same of a folder's configuration; and that the model lacks the modules of unused_targets, of which a
+/// notice tells.
+void RequireModelOfAdapter(const std::string& folder, const PeftConfig& config, const ModelConfig& model);
 
 /// Writes the adapters of a model, and what is trained whole beside them, into an existing folder, each
 /// file atomically.

@@ -54,6 +54,7 @@ nlohmann::ordered_json Merge(const ModelFamilies& families, const std::string& a
   FileHashes adapter_hashes, base_hashes;
   VerifyCheckpointFiles(adapter_folder, &adapter_hashes);
   VerifyCheckpointFiles(base_folder, &base_hashes);
+  const PeftConfig adapter_config = ReadPeftConfig(adapter_folder);
   const nlohmann::ordered_json base_identity = IdentityOfModel(base_folder, base_hashes);
   const nlohmann::ordered_json adapter_identity = IdentityOfAdapter(adapter_folder, adapter_hashes);
   if (!allow_other_base) {
@@ -65,7 +66,7 @@ nlohmann::ordered_json Merge(const ModelFamilies& families, const std::string& a
   const auto model = LoadHfModel(families, base_folder, Precision::kFp32, at::Device(at::kCPU), {},
                                  EmbeddingTuningOf(base_folder, /*needs_head=*/false));
   RequireFiniteWeights(model->parameters(), base_folder, "holds a weight that is not finite");
-  RequireModulesOfModel(adapter_folder, ReadPeftConfig(adapter_folder).lora, model->config());
+  RequireModelOfAdapter(adapter_folder, adapter_config, model->config());
   MergePeftFolder(adapter_folder, &model->parameters());
   RequireFiniteWeights(model->parameters(), adapter_folder, "makes a weight that is not finite");
   const FolderEmbedding embedding = EmbeddingOf(adapter_folder, base_folder);

@@ -88,8 +88,9 @@ PlannedRun Plan(const TrainSettings& settings, const TrainJobContext& context,
   facts.eval_split = split;
   if (!settings.adapter.empty()) {
     const std::string adapter = ResolveCheckpoint(settings.adapter);
-    facts.adapter = ReadPeftConfig(adapter).lora;
-    RequireModulesOfModel(adapter, *facts.adapter, run.model.config);
+    const PeftConfig config = ReadPeftConfig(adapter);
+    RequireModelOfAdapter(adapter, config, run.model.config);
+    facts.adapter = config.lora;
   }
   return PlanRun(settings, facts);
 }

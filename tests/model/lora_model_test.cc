@@ -212,6 +212,48 @@ TEST(PeftConfigTest, AModuleThatTheWeightsDoNotHaveIsRefusedByName) {
                              testing::HasSubstr("field target_modules")));
 }
 
+// Training scripts have one list for several families, and peft raises where nothing of it is found.
+TEST(PeftConfigTest, TargetsThatNeitherTheWeightsNorTheModelHaveChangeNothing) {
+  const test::TemporaryFolder folder;
+  WriteAdapterThatSays("target_modules", {"c_attn", "down_proj", "q_proj", "query_key_value", "v_proj"},
+                       folder.path());
+  const PeftConfig config = ReadPeftConfig(folder.path());
+  EXPECT_EQ(config.unused_targets, "c_attn,query_key_value");
+  EXPECT_EQ(config.lora, ReadPeftConfig(FixtureFolder("lora_tied")).lora);
+  const ModelConfig model = ReadHfConfig(test::Families().descriptions(), FixtureFolder("tied"));
+  EXPECT_EQ(test::MessageOf([&] { RequireModelOfAdapter(folder.path(), config, model); }), "");
+  const auto merged = LoadHfModel(test::Families(), FixtureFolder("tied"), Precision::kFp32, kCpu),
+             expected = LoadHfModel(test::Families(), FixtureFolder("tied"), Precision::kFp32, kCpu);
+  MergePeftFolder(folder.path(), &merged->parameters());
+  MergePeftFolder(FixtureFolder("lora_tied"), &expected->parameters());
+  EXPECT_TRUE(at::equal(merged->parameters().values(), expected->parameters().values()));
+}
+
+TEST(PeftConfigTest, ATargetOfTheModelThatTheWeightsLackIsRefusedByName) {
+  const ModelConfig model = ReadHfConfig(test::Families().descriptions(), FixtureFolder("tied"));
+  for (const char* name : {"k_proj", "lm_head", "embed_tokens"}) {
+    const test::TemporaryFolder folder;
+    WriteAdapterThatSays("target_modules", {"down_proj", "q_proj", "v_proj", name}, folder.path());
+    const PeftConfig config = ReadPeftConfig(folder.path());
+    const auto require = [&] { RequireModelOfAdapter(folder.path(), config, model); };
+    EXPECT_EQ(test::CodeOf(require), ErrorCode::kBadInput) << name;
+    EXPECT_THAT(test::MessageOf(require),
+                testing::AllOf(testing::HasSubstr("adapter_config.json: names " + std::string(name)),
+                               testing::HasSubstr("field target_modules")));
+  }
+}
+
+TEST(PeftConfigTest, WeightsInTheFormatOfOlderVersionsAreRefusedWithWhatToDo) {
+  const test::TemporaryFolder folder;
+  test::WriteFile(folder.path("adapter_config.json"),
+                  test::ReadFile(FixtureFolder("lora_tied") + "/adapter_config.json"));
+  test::WriteFile(folder.path("adapter_model.bin"), "PK");
+  EXPECT_EQ(test::CodeOf([&] { ReadPeftConfig(folder.path()); }), ErrorCode::kBadInput);
+  EXPECT_THAT(test::MessageOf([&] { ReadPeftConfig(folder.path()); }),
+              testing::AllOf(testing::HasSubstr("holds adapter_model.bin and no adapter_model.safetensors"),
+                             testing::HasSubstr("save_pretrained")));
+}
+
 /// The names of an embedding's adapter as peft 0.21 writes them, without ".weight".
 void WriteAdapterOfEmbedding(const std::string& module, const std::string& folder) {
   WriteAdapterThatSays("target_modules", {module.substr(module.rfind('.') + 1)}, folder);
