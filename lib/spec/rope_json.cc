@@ -110,8 +110,9 @@ ordered_json RopeJson(const RopeParameters& rope, bool with_theta, bool with_sha
 /// Beside the scaling, where alone transformers 4 looks for the context before longrope. Not of one that is
 /// the whole context: version 4 would take the quotient of both for the factor.
 void WriteOriginalPositions(const ModelConfig& config, ordered_json* out) {
-  if (config.rope.type != RopeType::kLongrope || config.rope.original_positions == config.max_positions) return;
-  (*out)["original_max_position_embeddings"] = config.rope.original_positions;
+  const RopeParameters& rope = config.rope;
+  if (rope.type != RopeType::kLongrope || rope.original_positions == config.max_positions) return;
+  (*out)["original_max_position_embeddings"] = rope.original_positions;
 }
 
 }  // namespace
