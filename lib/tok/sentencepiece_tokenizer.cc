@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -88,10 +89,59 @@ SentencePieceTokenizer::SentencePieceTokenizer(std::string serialized_model, con
   for (uint32_t id = 0; id < model_.pieces.size(); ++id) {
     const auto& [text, score, type] = model_.pieces[id];
     const bool user_defined = type == SentencePieceModel::PieceType::kUserDefined;
-    if (type == SentencePieceModel::PieceType::kControl || (user_defined && LooksLikeMark(text))) {
+    const bool is_control = type == SentencePieceModel::PieceType::kControl;
+    if (is_control && control_id_ == kNoId) control_id_ = id;
+    if (is_control || (user_defined && LooksLikeMark(text))) {
       special_tokens_.push_back({text, id, user_defined, user_defined});
     }
   }
+}
+
+void SentencePieceTokenizer::TakeSpecialIds(const FolderSpecialTokens& named) {
+  const auto take = [&](const std::optional<std::string>& token, uint32_t* id) {
+    if (!token || token->empty()) return;
+    const auto piece =
+        std::find_if(model_.pieces.begin(), model_.pieces.end(),
+                     [&](const SentencePieceModel::Piece& each) { return each.text == *token; });
+    if (piece == model_.pieces.end()) return;
+    // Checkpoints of the suite named these two whatever the model's own are; in Gemma's they are HTML.
+    const bool is_usual = *token == "<s>" || *token == "</s>";
+    if (is_usual && piece->type != SentencePieceModel::PieceType::kControl) return;
+    *id = static_cast<uint32_t>(piece - model_.pieces.begin());
+  };
+  take(named.bos, &identity_.bos_id);
+  take(named.eos, &identity_.eos_id);
+  MakeEndsSpecial();
+}
+
+bool SentencePieceTokenizer::TakeSpecialIds(const TokenizerIdentity& recorded) {
+  for (const uint32_t id : {recorded.bos_id, recorded.eos_id}) {
+    if (id != kNoId && id >= identity_.vocab_size) return false;
+  }
+  identity_.bos_id = recorded.bos_id;
+  identity_.eos_id = recorded.eos_id;
+  MakeEndsSpecial();
+  return true;
+}
+
+void SentencePieceTokenizer::MakeEndsSpecial() {
+  for (const uint32_t id : {identity_.bos_id, identity_.eos_id}) {
+    if (id == kNoId) continue;
+    const auto known = std::find_if(special_tokens_.begin(), special_tokens_.end(),
+                                    [id](const SpecialToken& token) { return token.id == id; });
+    if (known != special_tokens_.end()) {
+      known->is_word = false;
+    } else {
+      const auto& piece = model_.pieces[id];
+      special_tokens_.push_back(
+          {piece.text, id, piece.type == SentencePieceModel::PieceType::kUserDefined, false});
+    }
+  }
+}
+
+bool SentencePieceTokenizer::IsSilenced(uint32_t id) const {
+  return control_id_ != kNoId && (id == identity_.bos_id || id == identity_.eos_id) &&
+         model_.pieces[id].type != SentencePieceModel::PieceType::kControl;
 }
 
 void SentencePieceTokenizer::MakeOwnEncoder(const std::string& name) {
@@ -115,7 +165,9 @@ std::string SentencePieceTokenizer::method() const {
 }
 
 std::unique_ptr<Tokenizer> SentencePieceTokenizer::MakeReference() const {
-  return std::make_unique<SentencePieceTokenizer>(identity_.model, "tokenizer", Encoder::kLibrary);
+  auto reference = std::make_unique<SentencePieceTokenizer>(identity_.model, "tokenizer", Encoder::kLibrary);
+  reference->TakeSpecialIds(identity_);
+  return reference;
 }
 
 bool SentencePieceTokenizer::IsTie(std::span<const uint32_t> ids,
@@ -186,6 +238,14 @@ std::string SentencePieceTokenizer::Decode(std::span<const uint32_t> ids) const 
                   "is not in the vocabulary of " + std::to_string(identity_.vocab_size) + " ids");
     }
   }
+  const auto is_silenced = [&](uint32_t id) { return IsSilenced(id); };
+  if (std::none_of(ids.begin(), ids.end(), is_silenced)) return DecodeAll(ids);
+  std::vector<uint32_t> silent(ids.begin(), ids.end());
+  std::replace_if(silent.begin(), silent.end(), is_silenced, control_id_);
+  return DecodeAll(silent);
+}
+
+std::string SentencePieceTokenizer::DecodeAll(std::span<const uint32_t> ids) const {
   // Of other models a part may read otherwise than within the whole.
   const bool in_parts = model_.is_bpe && model_.byte_fallback && model_.character_map.empty() &&
                         !model_.remove_extra_whitespaces && model_.escape_whitespaces &&
@@ -208,7 +268,8 @@ std::string SentencePieceTokenizer::Decode(std::span<const uint32_t> ids) const 
 DecodedId SentencePieceTokenizer::DecodedIdOf(uint32_t id) const {
   if (id >= model_.pieces.size()) return {};
   const SentencePieceModel::Piece& piece = model_.pieces[id];
-  if (piece.type == SentencePieceModel::PieceType::kControl) return {.as = DecodedAs::kBreak};
+  if (piece.type == SentencePieceModel::PieceType::kControl || IsSilenced(id))
+    return {.as = DecodedAs::kBreak};
   if (piece.type != SentencePieceModel::PieceType::kByte) return {};
   return {.as = DecodedAs::kByte, .byte = static_cast<char>(std::stoi(piece.text.substr(3, 2), nullptr, 16))};
 }

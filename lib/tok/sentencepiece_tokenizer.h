@@ -10,6 +10,7 @@
 
 #include <memory>
 
+#include "lib/tok/folder_special_tokens.h"
 #include "lib/tok/sentencepiece_bpe.h"
 #include "lib/tok/sentencepiece_model.h"
 #include "lib/tok/sentencepiece_normalizer.h"
@@ -33,6 +34,12 @@ class SentencePieceTokenizer final : public Tokenizer {
   SentencePieceTokenizer(std::string serialized_model, const std::string& name,
                          Encoder encoder = Encoder::kFastest);
   ~SentencePieceTokenizer() override;
+  /// The files beside a model may name another BOS and EOS than it does: they count where they are pieces of
+  /// it. Padding and the unknown piece stay the model's.
+  void TakeSpecialIds(const FolderSpecialTokens& named);
+  /// As recorded with a stream.
+  /// \returns false when one is not in the vocabulary
+  bool TakeSpecialIds(const TokenizerIdentity& recorded);
   void Encode(std::string_view text, std::vector<uint32_t>* ids) const override;
   void EncodeContinued(std::string_view text, std::vector<uint32_t>* ids) const override;
   /// Of a library that encodes a unigram model: whether it is an old one, too.
@@ -42,9 +49,11 @@ class SentencePieceTokenizer final : public Tokenizer {
   /// Cuts of a unigram model whose scores are equal but for rounding, which older libraries decide otherwise.
   bool IsTie(std::span<const uint32_t> ids, std::span<const uint32_t> reference_ids) const override;
   bool marks_start() const override { return model_.add_dummy_prefix && !model_.treat_whitespace_as_suffix; }
-  /// Control pieces, and user-defined ones that are written like special tokens: "<mask>", "[INST]".
+  /// Control pieces, user-defined ones that are written like special tokens ("<mask>", "[INST]"), and what
+  /// TakeSpecialIds took.
   const std::vector<SpecialToken>& special_tokens() const override { return special_tokens_; }
   /// As SentencePieceProcessor::Decode: control pieces (BOS, EOS) stand for no text, <unk> for " U+2047 ".
+  /// What TakeSpecialIds took stands for none either.
   std::string Decode(std::span<const uint32_t> ids) const override;
   DecodedId DecodedIdOf(uint32_t id) const override;
   const TokenizerIdentity& identity() const override { return identity_; }
@@ -57,6 +66,11 @@ class SentencePieceTokenizer final : public Tokenizer {
   bool encodes_itself() const { return bpe_ != nullptr || unigram_ != nullptr; }
   void EncodeItself(std::string_view text, bool mark, std::vector<uint32_t>* ids) const;
   void MakeOwnEncoder(const std::string& name);
+  /// BOS and EOS are special tokens, whatever the type of their pieces.
+  void MakeEndsSpecial();
+  /// Whether a piece that is no control piece stands for no text all the same.
+  bool IsSilenced(uint32_t id) const;
+  std::string DecodeAll(std::span<const uint32_t> ids) const;
 
   TokenizerIdentity identity_;
   SentencePieceModel model_;
@@ -67,6 +81,7 @@ class SentencePieceTokenizer final : public Tokenizer {
   std::string library_reason_;
   std::unique_ptr<sentencepiece::SentencePieceProcessor> whole_;
   std::vector<SpecialToken> special_tokens_;
+  uint32_t control_id_ = kNoId;  ///< of a control piece
   /// The same model without its dummy prefix, for text that goes on; null when it has none.
   std::unique_ptr<sentencepiece::SentencePieceProcessor> continuation_;
   mutable WorkerPool<Worker> workers_;

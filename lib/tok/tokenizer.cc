@@ -44,6 +44,16 @@ std::unique_ptr<Tokenizer> LoadTokenizerJson(const std::string& path, std::strin
   return tokenizer;
 }
 
+/// A SentencePiece model, with what the files beside a folder's tokenizer.model say about special tokens.
+std::unique_ptr<Tokenizer> LoadSentencePiece(const std::string& path, std::string content) {
+  auto tokenizer = std::make_unique<SentencePieceTokenizer>(std::move(content), path);
+  const std::filesystem::path file(path);
+  if (file.filename() == "tokenizer.model") {
+    tokenizer->TakeSpecialIds(SpecialTokensOfFolder(file.parent_path().string()));
+  }
+  return tokenizer;
+}
+
 std::unique_ptr<Tokenizer> TiktokenTokenizer(std::string content, const std::string& name) {
   TokenizerJson parsed = ParseTiktoken(content, KnownTiktokenVocabulary(content, name), name);
   return std::make_unique<ByteLevelBpeTokenizer>("tiktoken", std::move(content), std::move(parsed));
@@ -66,7 +76,7 @@ std::unique_ptr<Tokenizer> LoadTokenizer(const std::string& spec) {
   if (path.ends_with(".tiktoken") || LooksLikeTiktoken(AsText(content))) {
     return TiktokenTokenizer(std::string(AsText(content)), path);
   }
-  return std::make_unique<SentencePieceTokenizer>(std::string(AsText(content)), path);
+  return LoadSentencePiece(path, std::string(AsText(content)));
 }
 
 std::unique_ptr<Tokenizer> TokenizerFromIdentity(const TokenizerIdentity& identity) {
@@ -81,7 +91,9 @@ std::unique_ptr<Tokenizer> TokenizerFromIdentity(const TokenizerIdentity& identi
       throw Error(ErrorCode::kBadInput, name, "its model does not have the SHA-256 that it is recorded with");
     }
     if (identity.kind == "sentencepiece") {
-      tokenizer = std::make_unique<SentencePieceTokenizer>(identity.model, name);
+      auto of_model = std::make_unique<SentencePieceTokenizer>(identity.model, name);
+      of_model->TakeSpecialIds(identity);
+      tokenizer = std::move(of_model);
     } else if (identity.kind == "tiktoken") {
       tokenizer = TiktokenTokenizer(identity.model, name);
     } else {

@@ -9,8 +9,10 @@
 #include <string>
 
 #include "lib/base/error.h"
+#include "lib/tok/sentencepiece_model.h"
 #include "lib/tok/tokenizer.h"
 #include "tests/support/support.h"
+#include "tests/tok/sentencepiece_model_builder.h"
 
 namespace trainwright {
 namespace {
@@ -78,6 +80,47 @@ TEST_F(FolderSpecialTokensTest, TheMapOfSpecialTokensCountsWhereTheConfiguration
   EXPECT_EQ(Named(), "- <|im_end|> <|endoftext|> <|endoftext|>");
   Write("tokenizer_config.json", R"({"tokenizer_class": "Qwen2Tokenizer", "added_tokens_decoder": {}})");
   EXPECT_EQ(Named(), "- <|endoftext|> <|endoftext|> <|endoftext|>");
+}
+
+/// Its own ends are <s> and </s>.
+std::string ChatModel(SentencePieceModel::PieceType type_of_end) {
+  using PieceType = SentencePieceModel::PieceType;
+  SentencePieceModel model;
+  model.is_bpe = true;
+  model.pieces = {{"<unk>", 0, PieceType::kUnknown},
+                  {"<s>", 0, PieceType::kControl},
+                  {"</s>", 0, type_of_end},
+                  {"<|im_end|>", 0, PieceType::kControl},
+                  {"end", -1, PieceType::kNormal}};
+  return test::SerializedModel(model);
+}
+
+// As Yi's chat models are published.
+TEST_F(FolderSpecialTokensTest, ATokenizerModelBeginsAndEndsTextsAsItsConfigurationSays) {
+  Write("tokenizer.model", ChatModel(SentencePieceModel::PieceType::kControl));
+  EXPECT_EQ(Named(), "<s> </s> - -");
+  Write("tokenizer_config.json",
+        R"({"tokenizer_class": "LlamaTokenizer", "eos_token": {"content": "<|im_end|>"}})");
+  EXPECT_EQ(Named(), "<s> <|im_end|> - -");
+  Write("tokenizer_config.json", R"({"bos_token": "<|im_end|>", "eos_token": "end"})");
+  EXPECT_EQ(Named(), "<|im_end|> end - -");
+}
+
+TEST_F(FolderSpecialTokensTest, ATokenizerModelKeepsItsOwnWhereTheConfigurationNamesNoneOfItsPieces) {
+  Write("tokenizer.model", ChatModel(SentencePieceModel::PieceType::kControl));
+  for (const char* config : {R"({"eos_token": "<|other|>"})", R"({"eos_token": null})", "{}",
+                             R"({"tokenizer_class": "LlamaTokenizer", "eos_token": "</s>"})"}) {
+    Write("tokenizer_config.json", config);
+    EXPECT_EQ(Named(), "<s> </s> - -") << config;
+  }
+}
+
+// As Gemma's are: checkpoints of earlier versions say so of every model.
+TEST_F(FolderSpecialTokensTest, AMarkOfHtmlEndsNoTextsOfATokenizerModel) {
+  Write("tokenizer.model", ChatModel(SentencePieceModel::PieceType::kUserDefined));
+  const std::string before = Named();
+  Write("tokenizer_config.json", R"({"tokenizer_class": "LlamaTokenizer", "eos_token": "</s>"})");
+  EXPECT_EQ(Named(), before);
 }
 
 TEST_F(FolderSpecialTokensTest, AMalformedConfigurationIsRefused) {

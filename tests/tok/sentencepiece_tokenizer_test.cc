@@ -6,6 +6,7 @@
 #include <random>
 
 #include "lib/base/error.h"
+#include "lib/tok/folder_special_tokens.h"
 #include "lib/tok/utf8.h"
 #include "tests/support/support.h"
 #include "tests/tok/encode.h"
@@ -179,6 +180,35 @@ TEST(SentencePieceIdentityTest, HasTheModelsHashSizeAndSpecialIds) {
   EXPECT_EQ(identity.bos_id, 1u);
   EXPECT_EQ(identity.eos_id, 2u);
   EXPECT_EQ(identity.pad_id, kNoId);
+}
+
+TEST(SentencePieceIdentityTest, AnEndThatAFolderNamesIsRecordedAndStandsForNoText) {
+  SentencePieceModel model;
+  model.is_bpe = true;
+  model.add_dummy_prefix = model.remove_extra_whitespaces = false;
+  model.pieces = {{"<unk>", 0, SentencePieceModel::PieceType::kUnknown},
+                  {"<s>", 0, SentencePieceModel::PieceType::kControl},
+                  {"</s>", 0, SentencePieceModel::PieceType::kControl},
+                  {"<end>", 0, SentencePieceModel::PieceType::kNormal},
+                  {"a", -1, SentencePieceModel::PieceType::kNormal}};
+  SentencePieceTokenizer tokenizer(test::SerializedModel(model), "chat.model");
+  const TokenizerIdentity own = tokenizer.identity();
+  const std::vector<uint32_t> ids = {4, 3, 4};
+  EXPECT_EQ(tokenizer.Decode(ids), "a<end>a");
+  FolderSpecialTokens named;
+  named.eos = "<end>";
+  tokenizer.TakeSpecialIds(named);
+  EXPECT_EQ(tokenizer.identity().eos_id, 3u);
+  EXPECT_EQ(tokenizer.identity().bos_id, own.bos_id);
+  EXPECT_EQ(tokenizer.identity().sha256, own.sha256);
+  EXPECT_EQ(tokenizer.Decode(ids), "aa");
+  EXPECT_EQ(tokenizer.DecodedIdOf(3).as, DecodedAs::kBreak);
+  for (const TokenizerIdentity& recorded : {own, tokenizer.identity()}) {
+    EXPECT_EQ(TokenizerFromIdentity(recorded)->identity(), recorded);
+  }
+  TokenizerIdentity impossible = own;
+  impossible.eos_id = own.vocab_size;
+  EXPECT_EQ(test::CodeOf([&] { TokenizerFromIdentity(impossible); }), ErrorCode::kBadInput);
 }
 
 TEST(LoadTokenizerTest, TakesTheTokenizerModelOfAFolder) {
