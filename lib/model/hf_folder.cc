@@ -8,6 +8,7 @@
 #include "lib/model/generation_config.h"
 #include "lib/spec/config_json.h"
 #include "lib/tok/folder_added_tokens.h"
+#include "lib/tok/sentencepiece_model.h"
 #include "lib/tok/tokenizer_folder.h"
 
 namespace trainwright {
@@ -62,18 +63,32 @@ std::string BytesTokenizerJson(const TokenizerIdentity& tokenizer) {
   return out.dump(1) + "\n";
 }
 
+/// How the tokenizer's model writes its special tokens; none of one that does not say.
+AddedTokens SpecialTokensOf(const TokenizerIdentity& tokenizer) {
+  if (tokenizer.kind == "tokenizer_json") return AddedTokensOfJson(tokenizer.model);
+  AddedTokens written;
+  SentencePieceModel model;
+  std::string problem;
+  if (tokenizer.kind != "sentencepiece") return written;
+  if (!ParseSentencePieceModel(tokenizer.model, &model, &problem)) return written;
+  for (const uint32_t id : {tokenizer.bos_id, tokenizer.eos_id, tokenizer.pad_id, tokenizer.unk_id}) {
+    if (id < model.pieces.size()) written[id] = model.pieces[id].text;
+  }
+  return written;
+}
+
 std::string TokenizerConfig(const TokenizerIdentity& tokenizer, const ModelConfig& config) {
   const bool is_json = tokenizer.kind == "tokenizer_json";
-  const AddedTokens added = is_json ? AddedTokensOfJson(tokenizer.model) : AddedTokens();
+  const AddedTokens written = SpecialTokensOf(tokenizer);
   ordered_json out;
   const auto name = [&](const char* key, uint32_t id, const char* usual) {
     if (id == kNoId) return;
     if (tokenizer.kind == "tiktoken") {
       out[key] = "<|endoftext|>";  // begins and ends texts in all that are known
+    } else if (const auto token = written.find(id); token != written.end()) {
+      out[key] = token->second;
     } else if (!is_json) {
       out[key] = usual;
-    } else if (const auto token = added.find(id); token != added.end()) {
-      out[key] = token->second;
     }
   };
   out["add_bos_token"] = false;
@@ -93,8 +108,9 @@ std::string TokenizerConfig(const TokenizerIdentity& tokenizer, const ModelConfi
     out["tokenizer_class"] = "PreTrainedTokenizerFast";
     out[kTokenizerKindField] = tokenizer.kind;
   } else if (tokenizer.kind != "tiktoken") {
+    name("pad_token", tokenizer.pad_id, "<pad>");
     out["tokenizer_class"] = "LlamaTokenizer";
-    if (tokenizer.unk_id != kNoId) out["unk_token"] = "<unk>";
+    name("unk_token", tokenizer.unk_id, "<unk>");
   }
   return out.dump(2) + "\n";
 }

@@ -6,9 +6,13 @@
 #include "lib/model/hf_folder.h"
 #include "lib/model/open_model.h"
 #include "lib/spec/llama_family.h"
+#include "lib/tok/folder_special_tokens.h"
+#include "lib/tok/sentencepiece_model.h"
+#include "lib/tok/sentencepiece_tokenizer.h"
 #include "lib/tok/tokenizer.h"
 #include "tests/model/families.h"
 #include "tests/support/support.h"
+#include "tests/tok/sentencepiece_model_builder.h"
 
 namespace trainwright {
 namespace {
@@ -54,6 +58,31 @@ TEST(TokenizerFolderTest, TheConfigNamesTheMarksAsTheFileWritesThem) {
   EXPECT_EQ(config["bos_token"], "<|begin_of_text|>");
   EXPECT_EQ(config["eos_token"], "<|end_of_text|>");
   EXPECT_FALSE(config.contains("pad_token"));
+}
+
+// Another name is a token that transformers adds behind the vocabulary, or in Gemma's HTML.
+TEST(TokenizerFolderTest, TheConfigNamesTheMarksAsTheSentencePieceModelWritesThem) {
+  using PieceType = SentencePieceModel::PieceType;
+  SentencePieceModel model;
+  model.is_bpe = true;
+  model.pieces = {{"<unk>", 0, PieceType::kUnknown},
+                  {"<|startoftext|>", 0, PieceType::kControl},
+                  {"<|endoftext|>", 0, PieceType::kControl},
+                  {"<pad>", 0, PieceType::kControl},
+                  {"a", -1, PieceType::kNormal}};
+  SentencePieceTokenizer tokenizer(test::SerializedModel(model), "yi.model");
+  FolderSpecialTokens named;
+  named.bos = "<|startoftext|>";
+  named.eos = "<|endoftext|>";
+  tokenizer.TakeSpecialIds(named);
+  const test::TemporaryFolder folder;
+  WriteModel(folder.path(), tokenizer.identity());
+  const auto config = nlohmann::json::parse(test::ReadFile(folder.path("tokenizer_config.json")));
+  EXPECT_EQ(config["bos_token"], "<|startoftext|>");
+  EXPECT_EQ(config["eos_token"], "<|endoftext|>");
+  EXPECT_EQ(config["pad_token"], "<pad>");
+  EXPECT_EQ(config["unk_token"], "<unk>");
+  EXPECT_EQ(LoadTokenizer(folder.path())->identity(), tokenizer.identity());
 }
 
 TEST(TokenizerFolderTest, AModelWithATokenizerThatIsNotReadIsOfUseWithout) {
