@@ -12,6 +12,7 @@
 #include "lib/formats/json_text.h"
 #include "lib/io/byte_sink.h"
 #include "lib/io/byte_source.h"
+#include "lib/tok/folder_json.h"
 #include "lib/tok/tokenizer_folder.h"
 
 namespace trainwright {
@@ -136,6 +137,7 @@ StartMarks MarksOfFolder(const std::string& folder) {
 
 /// Has the folder's tokenizer_config.json ask for what StartMarksOfFolder reads there, if it reads anything.
 void AskForStartMarks(const std::string& folder, StartMarks marks) {
+  if (std::filesystem::exists(std::filesystem::path(folder) / kTokenizerJsonFile)) return;
   const std::optional<StartMarks> said = StartMarksOfFolder(folder);
   if (!said || said == marks) return;
   const std::filesystem::path path = std::filesystem::path(folder) / kTokenizerConfigName;

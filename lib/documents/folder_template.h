@@ -29,7 +29,7 @@ std::optional<ChatTemplate> LoadTemplateFile(const std::string& path);
 /// that it uses and that tokens_folder's tokenizer_config.json names otherwise are set in its first lines.
 /// Likewise additional_chat_templates/tool_use.jinja, where conversations with tools have one of their own.
 /// A tokenizer_config.json of the folder for which StartMarksOfFolder reads something says from then on what
-/// it reads as the template's start_marks.
+/// it reads as the template's start_marks, but for a folder with a tokenizer.json.
 /// \param chat_template in Jinja
 /// \throws Error{kIo}
 void WriteFolderTemplate(const std::string& folder, const ChatTemplate& chat_template,

@@ -58,6 +58,14 @@ std::string AsPiece(const std::string& text) {
   return piece;
 }
 
+/// Whether the piece is found in texts, or by the name of a special token. A normal one is made by merges
+/// alone: of a mark that was put in the place of a reserved piece there are none.
+bool IsMark(const SentencePieceModel::Piece& piece) {
+  using PieceType = SentencePieceModel::PieceType;
+  return piece.type == PieceType::kControl || piece.type == PieceType::kUserDefined ||
+         piece.type == PieceType::kUnknown;
+}
+
 /// Whether it is the padding's, and nothing else's.
 bool OnlyPads(const std::string& text, const json& config) {
   const auto token = [&](const char* name) { return TextOfToken(config.value(name, json())); };
@@ -91,7 +99,8 @@ AddedTokens TokensLackingInModel(const std::string& folder) {
   const json special = ObjectOfFolder(folder, kSpecialTokensMapFile);
   std::erase_if(tokens, [&](const auto& token) {
     const auto& [id, text] = token;
-    const bool known = id < model.pieces.size() && AsPiece(model.pieces[id].text) == AsPiece(text);
+    const bool known = id < model.pieces.size() && IsMark(model.pieces[id]) &&
+                       AsPiece(model.pieces[id].text) == AsPiece(text);
     return known || OnlyPads(text, config) || OnlyPads(text, special);
   });
   return tokens;

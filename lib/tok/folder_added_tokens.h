@@ -16,8 +16,9 @@ using AddedTokens = std::map<uint32_t, std::string>;
 AddedTokens AddedTokensOfJson(std::string_view tokenizer_json);
 
 /// Those of a folder's added_tokens.json and tokenizer_config.json, or of its tokenizer.json where
-/// transformers 5 wrote them, that its tokenizer.model lacks, or has another piece for: in texts it does not
-/// find them. Without the one that only pads, which no text has; none where tokenizer.model is no such file.
+/// transformers 5 wrote them, that its tokenizer.model lacks, or has another piece for, or a normal one: in
+/// texts it does not find them. Without the one that only pads, which no text has; none where tokenizer.model
+/// is no such file.
 /// \throws Error{kIo}
 AddedTokens TokensLackingInModel(const std::string& folder);
 

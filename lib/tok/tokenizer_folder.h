@@ -26,11 +26,17 @@ enum class StartMarks : uint8_t {
   kNone
 };
 
-/// As tokenizer_config.json asks the Llama tokenizers of transformers for it: kNone by "add_prefix_space":
-/// false, else kBehindSpecials where they are "legacy" and kFirst where they are not. Where it does not say
-/// whether they are, or null, transformers 4 takes them for legacy and transformers 5 does not: kBehindBos.
-/// \returns nullopt of another tokenizer than Llama's, and of a folder with more than tokenizer.model: a
-///     tokenizer.json says by its normalizer what it does
+/// Of a folder whose tokenizer is its tokenizer.model, as transformers 5 does it.
+///
+/// With a tokenizer.json beside it, what that says: kBehindSpecials by a normalizer Prepend or a Metaspace
+/// with prepend_scheme always, kFirst by first, kNone by never. But of a Llama tokenizer transformers 5 makes
+/// one anew, unless it is of a model whose tokenizer.json it takes as it is (Mistral). That one, and one
+/// without tokenizer.json, goes by tokenizer_config.json: kNone by "add_prefix_space": false, else
+/// kBehindSpecials where it is "legacy" and kFirst where it is not. Where that is not said, or null,
+/// transformers 4 takes it for legacy and transformers 5 does not: kBehindBos, unless the tokenizer.json says
+/// kFirst, as both take it then.
+/// \returns nullopt of a tokenizer.model alone that is not Llama's, of a tokenizer.json that marks by nothing
+///     of these, and where tokenizer.model is not what LoadTokenizer takes
 /// \throws Error{kIo}, Error{kBadInput} above 1 GiB
 std::optional<StartMarks> StartMarksOfFolder(const std::string& folder);
 

@@ -12,8 +12,10 @@
 #include <vector>
 
 #include "lib/base/error.h"
+#include "lib/tok/sentencepiece_model.h"
 #include "lib/tok/tokenizer.h"
 #include "tests/support/support.h"
+#include "tests/tok/sentencepiece_model_builder.h"
 
 namespace trainwright {
 namespace {
@@ -85,6 +87,66 @@ TEST_F(TokenizerFolderTest, LlamasTokenizerMarksNoTextBehindBosWhereItIsSaidToBe
   EXPECT_EQ(marks(R"({"tokenizer_class": "LlamaTokenizer", "legacy": false})"), std::nullopt);
 }
 
+constexpr char kPrepends[] =
+    R"({"normalizer": {"type": "Sequence", "normalizers": [{"type": "Prepend", "prepend": "\u2581"},
+        {"type": "Replace", "pattern": {"String": " "}, "content": "\u2581"}]}, "pre_tokenizer": null,
+        "added_tokens": [{"id": 2, "content": "</s>", "special": true, "normalized": false}]})";
+
+std::string WithMetaspace(const std::string& scheme) {
+  return R"({"normalizer": null, "pre_tokenizer": {"type": "Metaspace", "replacement": "\u2581", )" + scheme +
+         "}}";
+}
+
+// As transformers 4.57 and 5.24: the library normalizes each stretch between special tokens by itself.
+TEST_F(TokenizerFolderTest, TextIsMarkedAsATokenizerJsonBesideTheModelSays) {
+  Write("tokenizer.model", "");
+  Write("tokenizer_config.json", R"({"tokenizer_class": "LlamaTokenizer", "legacy": false})");
+  Write("config.json", R"({"model_type": "mistral"})");
+  const auto marks = [&](const std::string& tokenizer_json) {
+    Write("tokenizer.json", tokenizer_json);
+    return StartMarksOfFolder(folder_.path());
+  };
+  EXPECT_EQ(marks(kPrepends), StartMarks::kBehindSpecials);
+  EXPECT_EQ(marks(R"({"normalizer": {"type": "Prepend", "prepend": "\u2581"}})"),
+            StartMarks::kBehindSpecials);
+  EXPECT_EQ(marks(WithMetaspace(R"("prepend_scheme": "always")")), StartMarks::kBehindSpecials);
+  EXPECT_EQ(marks(WithMetaspace(R"("add_prefix_space": true)")), StartMarks::kBehindSpecials);
+  EXPECT_EQ(marks(WithMetaspace(R"("prepend_scheme": "first")")), StartMarks::kFirst);
+  EXPECT_EQ(marks(WithMetaspace(R"("prepend_scheme": "never")")), StartMarks::kNone);
+  EXPECT_EQ(marks(R"({"normalizer": null, "pre_tokenizer": {"type": "ByteLevel"}})"), std::nullopt);
+  Write("tokenizer_config.json", R"({"tokenizer_class": "PreTrainedTokenizerFast"})");
+  std::filesystem::remove(folder_.path("config.json"));
+  EXPECT_EQ(marks(kPrepends), StartMarks::kBehindSpecials);
+}
+
+// The text is normalized whole, and special tokens are found in what that gives.
+TEST_F(TokenizerFolderTest, ATokenizerJsonThatFindsSpecialTokensInNormalizedTextSaysNothingOfMarks) {
+  Write("tokenizer.model", "");
+  nlohmann::json tokenizer = nlohmann::json::parse(kPrepends);
+  tokenizer["added_tokens"][0]["normalized"] = true;
+  Write("tokenizer.json", tokenizer.dump());
+  EXPECT_EQ(StartMarksOfFolder(folder_.path()), std::nullopt);
+}
+
+// As transformers 5.24, which makes it anew; 4.57 goes by the tokenizer.json.
+TEST_F(TokenizerFolderTest, ALlamaTokenizerBesideATokenizerJsonGoesByWhetherItIsLegacy) {
+  Write("tokenizer.model", "");
+  Write("tokenizer.json", kPrepends);
+  const auto marks = [&](const std::string& said) {
+    Write("tokenizer_config.json", R"({"tokenizer_class": "LlamaTokenizerFast")" + said + "}");
+    return StartMarksOfFolder(folder_.path());
+  };
+  for (const char* config : {"{}", R"({"model_type": "llama"})"}) {
+    Write("config.json", config);
+    EXPECT_EQ(marks(R"(, "legacy": true)"), StartMarks::kBehindSpecials) << config;
+    EXPECT_EQ(marks(R"(, "legacy": false)"), StartMarks::kFirst) << config;
+    EXPECT_EQ(marks(R"(, "legacy": true, "add_prefix_space": false)"), StartMarks::kNone) << config;
+    EXPECT_EQ(marks(""), StartMarks::kBehindBos) << config;
+  }
+  Write("tokenizer.json", WithMetaspace(R"("prepend_scheme": "first")"));
+  EXPECT_EQ(marks(""), StartMarks::kFirst);
+}
+
 /// A folder of a chat model: a SentencePiece model, and marks that were added to it.
 class AddedTokensTest : public TokenizerFolderTest {
  protected:
@@ -145,6 +207,25 @@ TEST_F(AddedTokensTest, AModelThatHasAllMarksOrLacksPaddingAloneIsReadAsItIs) {
   config["pad_token"] = "[PAD]";
   Write("tokenizer_config.json", config.dump());
   EXPECT_EQ(Found(), folder_.path("tokenizer.model"));
+}
+
+// As pieces are that were appended without a type: merges never make them, and nothing else looks for them.
+TEST_F(AddedTokensTest, AMarkThatIsANormalPieceIsNoneOfTheModel) {
+  using PieceType = SentencePieceModel::PieceType;
+  SentencePieceModel model;
+  model.is_bpe = true;
+  model.pieces = {{"<unk>", 0, PieceType::kUnknown},
+                  {"<|im_start|>", 0, PieceType::kNormal},
+                  {"<|im_end|>", 0, PieceType::kControl},
+                  {"a", -1, PieceType::kNormal}};
+  Write("tokenizer.model", test::SerializedModel(model));
+  Write("added_tokens.json", R"({"<|im_start|>": 1, "<|im_end|>": 2})");
+  const auto load = [&] { LoadTokenizer(folder_.path()); };
+  EXPECT_EQ(test::CodeOf(load), ErrorCode::kBadInput);
+  EXPECT_THAT(test::MessageOf(load), testing::HasSubstr("the folder adds: <|im_start|> (1), and"));
+  CopyTokenizerJson();
+  Write("added_tokens.json", R"({"<|im_start|>": 1})");
+  EXPECT_EQ(Found(), folder_.path("tokenizer.json"));
 }
 
 TEST_F(AddedTokensTest, AMarkInThePlaceOfAnotherPieceIsNoneOfTheModel) {
