@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <filesystem>
+#include <functional>
 #include <system_error>
 
 #include "lib/base/checksum.h"
@@ -135,8 +136,10 @@ EventFacts FactsOfEvent(ByteSpan event, std::string_view tag) {
   return facts;
 }
 
-void CutEventFile(const std::string& path, int64_t step, std::string_view repeated_tag) {
-  AtomicFileSink kept(path);
+/// Hands on the records of a file that stay.
+/// \returns whether they have scalars
+bool ReadKeptEvents(const std::string& path, int64_t step, std::string_view repeated_tag,
+                    const std::function<void(ByteSpan)>& keep) {
   BufferedReader reader(OpenSource(path));
   bool keeps_scalars = false;
   while (true) {
@@ -146,16 +149,25 @@ void CutEventFile(const std::string& path, int64_t step, std::string_view repeat
     const EventFacts event =
         FactsOfEvent(ByteSpan(record).subspan(kTfRecordHeadBytes, content_bytes), repeated_tag);
     if (event.step > step || (event.step == step && event.has_tag)) continue;
-    kept.Write(record);
+    keep(record);
     keeps_scalars = keeps_scalars || event.has_scalars;
   }
+  return keeps_scalars;
+}
+
+void CutEventFile(const std::string& path, int64_t step, std::string_view repeated_tag) {
+  uint64_t kept_bytes = 0;
   std::error_code error;
-  if (!keeps_scalars) {
+  if (!ReadKeptEvents(path, step, repeated_tag, [&](ByteSpan record) { kept_bytes += record.size(); })) {
     std::filesystem::remove(path, error);
     if (error) throw SystemError(path, "remove", error.value());
-  } else if (kept.size_bytes() != std::filesystem::file_size(path, error)) {
-    kept.Commit();
+    return;
   }
+  // Mostly nothing is cut, and a full disk is no reason not to go on.
+  if (kept_bytes == std::filesystem::file_size(path, error)) return;
+  AtomicFileSink kept(path);
+  ReadKeptEvents(path, step, repeated_tag, [&](ByteSpan record) { kept.Write(record); });
+  kept.Commit();
 }
 
 /// The ordinal in an event file's name; 0 for other names.

@@ -73,7 +73,10 @@ std::string RememberOptions(const TrainSettings& settings, const std::vector<Opt
   for (const OptionValue& option : options) {
     if (option.origin == OptionOrigin::kDefault || option.group == kCommonGroup) continue;
     if (ForgottenKeys().contains(option.key) || of_plan.contains(option.key)) continue;
-    if (!values.contains(option.key)) values[option.key] = option.value;
+    // Those of a branch's parent may be in another place for who is here.
+    const bool is_relocated = option.key == "cache-dir" || option.key == "offload-dir";
+    const std::string& path = option.key == "cache-dir" ? settings.cache_dir : settings.offload_dir;
+    if (!values.contains(option.key)) values[option.key] = is_relocated ? path : option.value;
   }
   std::string yaml;
   for (const auto& [key, value] : values.items()) yaml += key + ": " + value.dump() + "\n";

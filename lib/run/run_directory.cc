@@ -229,20 +229,28 @@ void RunDirectory::DeleteCheckpoint(int64_t step) {
 }
 
 void RunDirectory::Discard(const std::string& path) {
+  // Files that a reader of NFS has open keep their folder, say: no reason to end a run.
+  const auto warn_once = [](const Error& error, const std::string& folder, std::set<std::string>* known) {
+    if (!known->insert(folder).second) return;
+    LogWarning(std::string(error.what()) +
+               "; it takes room until a later save, or the next process, can delete it");
+  };
   std::string doomed = path;
-  try {
-    if (!path.ends_with(kDeletedMark)) {
-      // A folder loses its name before its files, so that no half-deleted checkpoint is ever seen.
-      doomed = NameOfDeleted(path);
+  if (!path.ends_with(kDeletedMark)) {
+    // A folder loses its name before its files, so that no half-deleted checkpoint is ever seen.
+    doomed = NameOfDeleted(path);
+    try {
       Rename(path, doomed);
+    } catch (const Error& error) {
+      return warn_once(error, path, &unmoved_);
     }
+    unmoved_.erase(path);
+  }
+  try {
     RemoveTree(doomed);
     undeleted_.erase(doomed);
   } catch (const Error& error) {
-    // Files that a reader of NFS has open keep their folder, say: no reason to end a run.
-    if (!undeleted_.insert(doomed).second) return;
-    LogWarning(std::string(error.what()) +
-               "; it takes room until a later save, or the next process, can delete it");
+    warn_once(error, doomed, &undeleted_);
   }
 }
 

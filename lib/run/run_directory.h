@@ -115,6 +115,7 @@ class RunDirectory {
   std::unique_ptr<FolderLock> lock_;
   std::string begun_;                // the temporary folder, or empty
   std::set<std::string> undeleted_;  // hidden folders whose deletion failed
+  std::set<std::string> unmoved_;    // checkpoints that could not be hidden
 };
 
 }  // namespace trainwright
