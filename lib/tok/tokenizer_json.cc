@@ -52,6 +52,31 @@ class ByteCharacters {
   std::unordered_map<uint32_t, int> bytes_;
 };
 
+/// They are those of the last call before the file was saved. transformers sets both anew in each call, so
+/// that texts are neither cut nor padded by them, and nor are they here.
+void CheckTruncationAndPadding(dom::element root, const TokenizerJsonValues& values) {
+  const auto require_count = [&](dom::element object, const char* key, const std::string& place) {
+    uint64_t count = 0;
+    if (values.Required(object, key, place).get(count)) values.RefuseShape(place + "." + key);
+  };
+  if (const auto truncation = values.Member(root, "truncation")) {
+    const std::string place = "truncation";
+    values.RequiredText(*truncation, "strategy", place);
+    for (const char* key : {"max_length", "stride"}) require_count(*truncation, key, place);
+  }
+  if (const auto padding = values.Member(root, "padding")) {
+    const std::string place = "padding";
+    for (const char* key : {"direction", "pad_token"}) values.RequiredText(*padding, key, place);
+    for (const char* key : {"pad_id", "pad_type_id"}) require_count(*padding, key, place);
+    const dom::element strategy = values.Required(*padding, "strategy", place);
+    if (strategy.is_object()) {
+      require_count(strategy, "Fixed", place + ".strategy");
+    } else {
+      values.TextOf(strategy, place + ".strategy");
+    }
+  }
+}
+
 class Reader : private TokenizerJsonValues {
  public:
   Reader(std::string_view content, const std::string& name) : TokenizerJsonValues(name) {
@@ -68,9 +93,7 @@ class Reader : private TokenizerJsonValues {
     if (const auto version = Member(root_, "version"); !version || TextOf(*version, "version") != "1.0") {
       Refuse("is not a tokenizer.json file of version 1.0");
     }
-    for (const char* key : {"truncation", "padding"}) {
-      if (Member(root_, key)) RefuseUnsupported(std::string(key));
-    }
+    CheckTruncationAndPadding(root_, *this);
     if (IsByteLevel()) {
       ReadNormalizer();
       ReadPreTokenizer();

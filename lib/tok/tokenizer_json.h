@@ -5,7 +5,8 @@
 /// byte_fallback, fuse_unk, affixes; the normalizer NFC or none; the pre-tokenizers ByteLevel, Digits of
 /// single digits before ByteLevel, Split by a regular expression of pretokens.h before ByteLevel; the decoder
 /// ByteLevel. What is read of all others says text_pipeline.h. Of either, added tokens are read, and of the
-/// post-processor the special tokens at both ends: the suite adds BOS and EOS itself.
+/// post-processor the special tokens at both ends: the suite adds BOS and EOS itself. Truncation and padding
+/// are checked and ignored.
 /// \source the Rust sources of Hugging Face tokenizers, v0.23
 #pragma once
 

@@ -307,6 +307,23 @@ TEST(TokenizerJsonTest, TextThatGoesOnGetsNoPrefix) {
   EXPECT_EQ(tokenizer->Decode(Encode(*tokenizer, "the")), " the");
 }
 
+// transformers sets both anew in each call: they are in files that were saved after a call which asked for them.
+TEST(TokenizerJsonTest, TruncationAndPaddingOfTheLastCallLeaveTextsWhole) {
+  const std::string text = "Texts of more than two tokens.";
+  const auto tokenizer = LoadTokenizer(FamilyPath("gpt2"));
+  for (const char* strategy : {R"("BatchLongest")", R"({"Fixed": 128})"}) {
+    const auto save = [&](json* object) {
+      (*object)["truncation"] = {
+          {"direction", "Right"}, {"max_length", 2}, {"strategy", "LongestFirst"}, {"stride", 0}};
+      (*object)["padding"] = {{"strategy", json::parse(strategy)}, {"direction", "Left"},
+                              {"pad_to_multiple_of", nullptr},     {"pad_id", 900},
+                              {"pad_type_id", 0},                  {"pad_token", "<|endoftext|>"}};
+    };
+    const ByteLevelBpeTokenizer saved(Changed("gpt2", save), "saved");
+    EXPECT_EQ(Encode(saved, text), Encode(*tokenizer, text)) << strategy;
+  }
+}
+
 TEST(TokenizerJsonTest, RefusesWhatItDoesNotDoExactlyByName) {
   const struct {
     const char* family;
