@@ -315,7 +315,7 @@ void TellOfMissingBos(const PretokenizeJobOptions& options, const Tokenizer& tok
   if (!std::filesystem::is_directory(options.tokenizer, ignored)) return;
   std::vector<std::string> begin;
   try {
-    begin = ReadTextMarks(options.tokenizer).begin;
+    begin = ReadTextMarksOfTransformers4(options.tokenizer).begin;
   } catch (const Error& error) {
     if (error.code() != ErrorCode::kBadInput) throw;
     return;  // what it puts is not known

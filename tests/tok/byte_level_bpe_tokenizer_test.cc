@@ -307,7 +307,7 @@ TEST(TokenizerJsonTest, TextThatGoesOnGetsNoPrefix) {
   EXPECT_EQ(tokenizer->Decode(Encode(*tokenizer, "the")), " the");
 }
 
-// transformers sets both anew in each call: they are in files that were saved after a call which asked for them.
+// Files that are saved after a call which asked for them have them, and transformers sets both anew in each.
 TEST(TokenizerJsonTest, TruncationAndPaddingOfTheLastCallLeaveTextsWhole) {
   const std::string text = "Texts of more than two tokens.";
   const auto tokenizer = LoadTokenizer(FamilyPath("gpt2"));
