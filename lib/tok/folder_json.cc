@@ -40,6 +40,12 @@ json ObjectOfFolder(const std::string& folder, const std::string& name) {
   return ObjectOf(JsonOf(AsText(content)));
 }
 
+std::string HowToWriteTokenizerJson(const std::string& folder) {
+  const std::string quoted = "'" + folder + "'";
+  return "let transformers write it a tokenizer.json: AutoTokenizer.from_pretrained(" + quoted +
+         ").save_pretrained(" + quoted + ")";
+}
+
 std::string TextOfToken(const json& token) {
   if (token.is_object()) return TextOfToken(token.value("content", json()));
   return token.is_string() ? token.get<std::string>() : "";

@@ -19,6 +19,9 @@ nlohmann::json ObjectOfTokenizerJson(std::string_view content);
 /// \throws Error{kIo}, Error{kBadInput} above 1 GiB
 nlohmann::json ObjectOfFolder(const std::string& folder, const std::string& name);
 
+/// For hints: how transformers writes a folder a tokenizer.json that has all tokens of the folder.
+std::string HowToWriteTokenizerJson(const std::string& folder);
+
 /// How a token is written: a string, or an object that has it as its content. Empty: it is no token.
 std::string TextOfToken(const nlohmann::json& token);
 

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "lib/base/error.h"
+#include "lib/base/log.h"
 #include "lib/io/byte_source.h"
 #include "lib/tok/byte_level_bpe_tokenizer.h"
 #include "lib/tok/bytes_tokenizer.h"
@@ -20,13 +21,42 @@ namespace {
 
 constexpr uint64_t kMaxModelBytes = uint64_t{1} << 30;
 
+constexpr char kModelOfFairseq[] = "sentencepiece.bpe.model";
+
+/// A folder's files of a tokenizer that are not read here: "vocab.json and merges.txt".
+std::string OtherTokenizerFiles(const std::string& folder) {
+  std::string found;
+  std::error_code ignored;
+  for (const char* name : {"vocab.json", "merges.txt", "spiece.model", kModelOfFairseq, "vocab.txt"}) {
+    if (!std::filesystem::exists(std::filesystem::path(folder) / name, ignored)) continue;
+    found += (found.empty() ? "" : " and ") + std::string(name);
+  }
+  return found;
+}
+
+void WarnOfIdsOfFairseq(const std::string& path) {
+  const std::filesystem::path file(path);
+  std::error_code ignored;
+  if (file.filename() != kModelOfFairseq || !std::filesystem::exists(file, ignored)) return;
+  LogWarning(path + ": models with a file of this name, as XLM-R, mBART and NLLB, number its pieces " +
+             "otherwise, most by one more; the ids here are the file's own");
+  LogHint(HowToWriteTokenizerJson(file.has_parent_path() ? file.parent_path().string() : "."),
+          LogLevel::kWarning);
+}
+
 /// What a --tokenizer argument means: a file, or "bytes".
 std::string ResolveSpec(const std::string& spec) {
   std::error_code ignored;
-  if (!std::filesystem::is_directory(spec, ignored)) return spec;
+  if (!std::filesystem::is_directory(spec, ignored)) {
+    WarnOfIdsOfFairseq(spec);
+    return spec;
+  }
   if (std::string found = TokenizerOfFolder(spec); !found.empty()) return found;
+  const std::string others = OtherTokenizerFiles(spec);
   throw Error(ErrorCode::kBadInput, spec,
-              "this folder has no tokenizer.model, tokenizer.json or tokenizer.tiktoken", "", kTokenizerHint);
+              "this folder has no tokenizer.model, tokenizer.json or tokenizer.tiktoken" +
+                  (others.empty() ? "" : ", but " + others),
+              "", others.empty() ? kTokenizerHint : HowToWriteTokenizerJson(spec));
 }
 
 bool LooksLikeJson(std::string_view content) {
