@@ -40,6 +40,11 @@ json ObjectOfFolder(const std::string& folder, const std::string& name) {
   return ObjectOf(JsonOf(AsText(content)));
 }
 
+json WithSpecialTokensMap(const std::string& folder, json config) {
+  if (!config.contains("added_tokens_decoder")) config.update(ObjectOfFolder(folder, kSpecialTokensMapFile));
+  return config;
+}
+
 std::string HowToWriteTokenizerJson(const std::string& folder) {
   const std::string quoted = "'" + folder + "'";
   return "let transformers write it a tokenizer.json: AutoTokenizer.from_pretrained(" + quoted +

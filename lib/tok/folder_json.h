@@ -19,6 +19,12 @@ nlohmann::json ObjectOfTokenizerJson(std::string_view content);
 /// \throws Error{kIo}, Error{kBadInput} above 1 GiB
 nlohmann::json ObjectOfFolder(const std::string& folder, const std::string& name);
 
+/// What names a folder's special tokens to transformers: tokenizer_config.json, and special_tokens_map.json,
+/// whose members go before it where it has no "added_tokens_decoder".
+/// \param config the former
+/// \throws Error{kIo}, Error{kBadInput} above 1 GiB
+nlohmann::json WithSpecialTokensMap(const std::string& folder, nlohmann::json config);
+
 /// For hints: how transformers writes a folder a tokenizer.json that has all tokens of the folder.
 std::string HowToWriteTokenizerJson(const std::string& folder);
 

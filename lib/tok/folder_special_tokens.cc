@@ -101,8 +101,7 @@ const TokenizerClass* ClassOf(const std::string& folder, const json& config) {
 FolderSpecialTokens SpecialTokensOfFolder(const std::string& folder) {
   const json config = TokenizerConfigOf(folder);
   const TokenizerClass* usual = config.is_null() ? nullptr : ClassOf(folder, config);
-  json named = config.is_null() ? json::object() : config;
-  if (!named.contains("added_tokens_decoder")) named.update(ObjectOfFolder(folder, kSpecialTokensMapFile));
+  const json named = WithSpecialTokensMap(folder, config.is_null() ? json::object() : config);
   const auto token = [&](const char* key,
                          std::string_view TokenizerClass::*of_class) -> std::optional<std::string> {
     if (const auto member = named.find(key); member != named.end()) return TextOfToken(*member);

@@ -23,13 +23,13 @@ class JsonTokenizer : public Tokenizer {
   /// Special tokens, and other added tokens that are written like special tokens: "<tool_call>".
   const std::vector<SpecialToken>& special_tokens() const override { return special_tokens_; }
   const TokenizerIdentity& identity() const override { return identity_; }
+  const TokenizerJson& json() const { return json_; }
 
  protected:
   /// \param kind of the identity
   /// \param content the bytes of the file that `parsed` was read from
   JsonTokenizer(std::string kind, std::string content, TokenizerJson parsed);
 
-  const TokenizerJson& json() const { return json_; }
   /// \throws Error{kBadInput} unless `id` is in the vocabulary
   void CheckId(uint32_t id) const;
 

@@ -11,6 +11,7 @@
 #include "lib/tok/bytes_tokenizer.h"
 #include "lib/tok/folder_json.h"
 #include "lib/tok/folder_special_tokens.h"
+#include "lib/tok/folder_token_check.h"
 #include "lib/tok/json_tokenizer.h"
 #include "lib/tok/sentencepiece_tokenizer.h"
 #include "lib/tok/tiktoken.h"
@@ -65,11 +66,14 @@ bool LooksLikeJson(std::string_view content) {
 }
 
 /// A tokenizer.json file, with what the files beside it say about special tokens.
+/// \throws Error{kBadInput} where they name tokens that it lacks
 std::unique_ptr<Tokenizer> LoadTokenizerJson(const std::string& path, std::string content) {
   auto tokenizer = MakeJsonTokenizer(std::move(content), path);
   const std::filesystem::path file(path);
   if (file.filename() == kTokenizerJsonFile) {
-    tokenizer->TakeSpecialIds(SpecialTokensOfFolder(file.parent_path().string()));
+    const std::string folder = file.has_parent_path() ? file.parent_path().string() : ".";
+    tokenizer->TakeSpecialIds(SpecialTokensOfFolder(folder));
+    CheckTokensOfFolder(folder, tokenizer->json());
   }
   return tokenizer;
 }
