@@ -59,7 +59,7 @@ bool IsFoundOtherwise(const json& token, const AddedToken& added, const Tokenize
     const json value = token.value(name, json());
     return value.is_boolean() ? value.get<bool>() : absent;
   };
-  // NFC alone changes what is found by the marks behind it at most.
+  // NFC matters only to a token with a combining mark behind it, which is not worth a warning.
   const bool normalizes =
       parsed.text && (!parsed.text->normalizer.empty() || parsed.text->folds_by_normalizer);
   return flag("lstrip", false) != added.left_strip || flag("rstrip", false) != added.right_strip ||
