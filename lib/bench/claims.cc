@@ -264,10 +264,9 @@ SystemClaims Selected(SystemClaims all, const std::string& only) {
     texts += (texts.empty() ? "" : "; ") + std::string(claim.text);
     if (std::string_view(claim.text).find(only) != std::string_view::npos) selected.claims.push_back(claim);
   }
-  std::copy_if(all.contradictions.begin(), all.contradictions.end(),
-               std::back_inserter(selected.contradictions), [&](const Contradiction& contradiction) {
-                 return IsAboutOneOf(contradiction, selected.claims);
-               });
+  std::copy_if(
+      all.contradictions.begin(), all.contradictions.end(), std::back_inserter(selected.contradictions),
+      [&](const Contradiction& contradiction) { return IsAboutOneOf(contradiction, selected.claims); });
   if (!selected.claims.empty()) return selected;
   throw Error(ErrorCode::kUsage, "--claims-only " + only, "no claim has that in its text", "",
               "the claims are: " + texts);

@@ -2,6 +2,27 @@
 #include "lib/bench/system_claims.h"
 
 namespace trainwright {
+namespace {
+
+std::vector<Contradiction> LoraContradictions() {
+  return {
+      {"flash attention",
+       "the guide measured on an RTX 2080 Ti, which has neither FlashAttention-2 nor bf16"},
+      {"pinned memory", "on in the guide, off in its code"},
+      {"cleanup", "every 10 steps in the guide, at every step that is logged in its code"},
+      {"checkpointing: speed", "an optimization that costs 5 % of the speed; by the guide of rft 20-30 %"},
+      {"checkpointing: memory", "3.2 -> 2.8 GB in the guide's own table are -12.5 %, not -20 %"},
+      {"gradients off-loaded", "the trainer has no such option (use_cpu_offload)"},
+      {"epoch 80 % faster", "2.0x among the guide's components, 6 m 15 s -> 3 m 10 s (1.97x) in its table"},
+      {"steps/s",
+       "time x rate are 66-67 steps in each row: a hold-out of 20 %, not the code's 5 % (84 steps)"},
+      {"steps/s", "0.15-0.20 steps/s at batch 4 in another place of the guide"},
+      {"all together", kSharesDoNotCompose},
+  };
+}
+
+}  // namespace
+
 SystemClaims LoraClaims() {
   SystemClaims described;
   // The guide trains adapters in steps of 8 samples. What no flag of train turns off is absent by its name.
@@ -70,20 +91,7 @@ SystemClaims LoraClaims() {
        "--keep 1",
        false},
   };
-  described.contradictions = {
-      {"flash attention",
-       "the guide measured on an RTX 2080 Ti, which has neither FlashAttention-2 nor bf16"},
-      {"pinned memory", "on in the guide, off in its code"},
-      {"cleanup", "every 10 steps in the guide, at every step that is logged in its code"},
-      {"checkpointing: speed", "an optimization that costs 5 % of the speed; by the guide of rft 20-30 %"},
-      {"checkpointing: memory", "3.2 -> 2.8 GB in the guide's own table are -12.5 %, not -20 %"},
-      {"gradients off-loaded", "the trainer has no such option (use_cpu_offload)"},
-      {"epoch 80 % faster", "2.0x among the guide's components, 6 m 15 s -> 3 m 10 s (1.97x) in its table"},
-      {"steps/s",
-       "time x rate are 66-67 steps in each row: a hold-out of 20 %, not the code's 5 % (84 steps)"},
-      {"steps/s", "0.15-0.20 steps/s at batch 4 in another place of the guide"},
-      {"all together", kSharesDoNotCompose},
-  };
+  described.contradictions = LoraContradictions();
   return described;
 }
 

@@ -85,7 +85,7 @@ struct ChatTemplate {
   const std::vector<TemplateItem>& part(TemplatePart which) const {
     return parts[static_cast<size_t>(which)];
   }
-  /// Whether text behind a special token of a template in Jinja is marked.
+  /// Whether text after a special token of a template in Jinja is marked.
   bool MarksBehind(bool is_bos) const {
     return start_marks == StartMarks::kBehindSpecials || (is_bos && start_marks == StartMarks::kBehindBos);
   }

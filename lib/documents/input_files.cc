@@ -68,7 +68,7 @@ std::vector<Entry> EntriesOf(const std::string& folder) {
     if (name.starts_with('.')) continue;
     std::error_code ignored;
     const fs::file_type type = entry.status(ignored).type();
-    // A link to nothing counts as a file, which cannot be read: passed over, its documents would be missing.
+    // A link to nothing counts as a file, which cannot be read: skipped, its documents would be missing.
     const bool is_lost = type == fs::file_type::not_found || type == fs::file_type::none;
     found.push_back({name, type == fs::file_type::directory, type == fs::file_type::regular || is_lost});
   }
@@ -210,7 +210,7 @@ void RequireFiles(const std::string& folder, const FolderFiles& files) {
   }
   if (files.note_files > 0) {
     throw Error(ErrorCode::kUsage, folder,
-                "is a folder without data: it holds " + NamesOfNotes(files) + ", which tell of a data set",
+                "is a folder without data: it holds " + NamesOfNotes(files) + ", which describe a data set",
                 "", "a file that is named itself is read");
   }
   throw Error(ErrorCode::kUsage, folder, "is a folder without a file", "", "");
@@ -220,8 +220,8 @@ std::vector<std::string> FilesOfFolder(const std::string& folder, bool every_fil
   FolderFiles files = FilesBelow(folder, every_file);
   RequireFiles(folder, files);
   if (files.note_files > 0) {
-    LogInfo(folder + ": passed over " + FormatNumberOf(files.note_files, "file") +
-            " that may tell of a data set, and are read where they are named: " + NamesOfNotes(files));
+    LogInfo(folder + ": skipped " + FormatNumberOf(files.note_files, "file") +
+            " that may describe a data set, and are read where they are named: " + NamesOfNotes(files));
   }
   if (files.arrow_files > 0) {
     LogWarning(folder + ": does not read " + FormatNumberOf(files.arrow_files, ".arrow file"));

@@ -73,8 +73,8 @@ void RefuseSourcesBesideModel(const EvaluateSettings& settings) {
   if (settings.checkpoint.empty()) return;
   for (const auto& [flag, text] : InputsOf(&settings)) {
     if (text->empty() || flag == "--checkpoint" || !Sources().contains(flag)) continue;
-    throw Error(ErrorCode::kUsage, flag, "does not go with the other inputs that are given: --checkpoint",
-                "", "give one of --checkpoint, the two files of vectors and --run; see METRICS in --help");
+    throw Error(ErrorCode::kUsage, flag, "does not go with the other inputs that are given: --checkpoint", "",
+                "give one of --checkpoint, the two files of vectors and --run; see METRICS in --help");
   }
 }
 

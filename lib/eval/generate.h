@@ -3,8 +3,8 @@
 /// Up to a fixed number of sequences is decoded together; one that ends makes room for the next sample, and
 /// samples of one prompt share its computation. Memory is for as many sequences as there are samples to come,
 /// up to that number. What a sample is depends on the seed, its prompt's and its own number, not on when it
-/// ran: random numbers are those of (seed, prompt, sample, token). Logits computed in other company can differ
-/// in the last bits, and with them a choice between near equals; with `batch_invariant` they do not.
+/// ran: random numbers are those of (seed, prompt, sample, token). Logits computed in other company can
+/// differ in the last bits, and with them a choice between near equals; with `batch_invariant` they do not.
 #pragma once
 
 #include <cstdint>

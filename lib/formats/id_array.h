@@ -36,8 +36,8 @@ inline constexpr ArrayMeaning kTokenIds = {"token id", "ids"}, kRowLengths = {"l
 NpyHeader ReadNpyHeader(BufferedReader* reader, const ArrayMeaning& meaning = kTokenIds);
 
 /// The data of an array row by row. A column-major one of two dimensions is held in memory.
-/// \param reader at the data, behind the header
-/// \throws Error{kBadInput}: column-major data that is cut, goes on behind the array, or is larger than 1 GiB
+/// \param reader at the data, after the header
+/// \throws Error{kBadInput}: column-major data that is cut, goes on after the array, or is larger than 1 GiB
 std::unique_ptr<BufferedReader> ByRows(const NpyHeader& header, std::unique_ptr<BufferedReader> reader);
 
 /// Reads `count` integers.

@@ -22,10 +22,14 @@ struct StorageName {
   bool is_truth = false;
   uint64_t float_one = 0;
 };
-constexpr StorageName kStorages[] = {{"torch ByteStorage", {1, false}},      {"torch CharStorage", {1, true}},
-                                     {"torch ShortStorage", {2, true}},      {"torch IntStorage", {4, true}},
-                                     {"torch LongStorage", {8, true}},       {"torch uint16", {2, false}},
-                                     {"torch uint32", {4, false}},           {"torch uint64", {8, false}},
+constexpr StorageName kStorages[] = {{"torch ByteStorage", {1, false}},
+                                     {"torch CharStorage", {1, true}},
+                                     {"torch ShortStorage", {2, true}},
+                                     {"torch IntStorage", {4, true}},
+                                     {"torch LongStorage", {8, true}},
+                                     {"torch uint16", {2, false}},
+                                     {"torch uint32", {4, false}},
+                                     {"torch uint64", {8, false}},
                                      {"torch BoolStorage", {1, false}, true},
                                      {"torch FloatStorage", {4, false}, false, 0x3F800000},
                                      {"torch DoubleStorage", {8, false}, false, 0x3FF0000000000000},

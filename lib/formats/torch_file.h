@@ -51,8 +51,8 @@ struct TorchTree {
   const TorchValue* root = nullptr;
 };
 
-/// Memory: of the pickle, which has at most 256 MiB, some 16 times as much where it tells of tensors, 6 times
-/// where of numbers in lists; some 10 GiB whatever else it holds. Tensors stay in the archive.
+/// Memory: of the pickle, which has at most 256 MiB, some 16 times as much where it describes tensors,
+/// 6 times where of numbers in lists; some 10 GiB whatever else it holds. Tensors stay in the archive.
 /// \throws Error{kBadInput}: not such an archive; a name, instruction, type or layout that is not read
 TorchTree ReadTorchFile(const ZipArchive& archive);
 

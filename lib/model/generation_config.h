@@ -15,8 +15,8 @@ inline constexpr char kGenerationConfigFileName[] = "generation_config.json";
 nlohmann::ordered_json ReadGenerationConfig(const std::string& folder);
 
 /// The text of the file for a model.
-/// \param before of the model that it was trained from: all of it stays but the ids of the special tokens that
-///     the model has. Null: there is none, and the model decodes greedily
+/// \param before of the model that it was trained from: all of it stays but the ids of the special tokens
+///     that the model has. Null: there is none, and the model decodes greedily
 std::string EncodeGenerationConfig(const ModelConfig& config, const nlohmann::ordered_json& before);
 
 }  // namespace trainwright

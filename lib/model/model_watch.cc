@@ -16,10 +16,9 @@ namespace {
 /// A folder may hold what is no part of the model, a log that grows, for instance.
 bool IsOfModel(std::string_view name) {
   constexpr std::string_view kNames[] = {
-      kConfigFileName,       kAdapterConfigFileName,  kCheckpointMetadataFile,
-      kWeightsIndexFileName, "tokenizer.json",        "tokenizer.model",
-      "tokenizer.tiktoken",  "tokenizer_config.json", "special_tokens_map.json",
-      "embedding.json"};
+      kConfigFileName,           kAdapterConfigFileName, kCheckpointMetadataFile, kWeightsIndexFileName,
+      "tokenizer.json",          "tokenizer.model",      "tokenizer.tiktoken",    "tokenizer_config.json",
+      "special_tokens_map.json", "embedding.json"};
   return name.ends_with(".safetensors") ||
          std::find(std::begin(kNames), std::end(kNames), name) != std::end(kNames);
 }

@@ -44,8 +44,8 @@ PeftConfig ReadPeftConfig(const std::string& folder);
 /// \param lora of the folder
 /// \throws Error{kBadInput} naming adapter_config.json and the field
 void RequireModulesOfModel(const std::string& folder, const LoraOptions& lora, const ModelConfig& model);
-/// The same of a folder's configuration; and that the model lacks the modules of unused_targets, of which a
-/// notice tells.
+/// The same of a folder's configuration; and that the model lacks the modules of unused_targets, as a notice
+/// says.
 void RequireModelOfAdapter(const std::string& folder, const PeftConfig& config, const ModelConfig& model);
 
 /// Writes the adapters of a model, and what is trained whole beside them, into an existing folder, each

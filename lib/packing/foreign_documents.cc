@@ -485,10 +485,10 @@ class TorchRows final : public Rows {
     const TorchValue* root = tree_.root;
     const bool list_of_parts = root->kind == TorchValue::Kind::kList && !root->items.empty() &&
                                root->items[0]->kind != TorchValue::Kind::kInteger;
-    rows_ = std::make_unique<RowsInTurn>(
-        list_of_parts ? root->items.size() : 1, [this, root, list_of_parts](size_t part) {
-          return RowsOf(list_of_parts ? *root->items[part] : *root);
-        });
+    rows_ = std::make_unique<RowsInTurn>(list_of_parts ? root->items.size() : 1,
+                                         [this, root, list_of_parts](size_t part) {
+                                           return RowsOf(list_of_parts ? *root->items[part] : *root);
+                                         });
   }
   bool Next(std::vector<uint32_t>* run, bool* row_ends) override { return rows_->Next(run, row_ends); }
   void ThrowIfWritten() const override { file_.ThrowIfWritten(); }

@@ -21,8 +21,8 @@ std::vector<std::string> TakeRanks(int64_t ranks, TrainPlan* plan);
 /// the plan: whether they say the same, the run's samples show.
 void TakeOwnFiles(const TrainSettings& settings, TrainPlan* plan);
 
-/// Takes over from the plan of the run's record how its step is split and its state is divided: the run was
-/// told so after the checkpoint whose plan this is, and may have been stopped before its next one.
+/// Takes over from the plan of the run's record how its step is split and its state is divided: that was
+/// given after the checkpoint whose plan this is, and the run may have been stopped before its next one.
 /// \returns warnings
 std::vector<std::string> TakeRecordedDivision(const TrainPlan& recorded, TrainPlan* plan,
                                               const PlanTable& table = TrainPlanTable());

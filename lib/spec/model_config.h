@@ -42,7 +42,7 @@ struct ModelConfig {
   double rms_norm_eps = 1e-5;  ///< of LayerNorm too
   RopeParameters rope;         ///< all but GPT-2
   /// Tokens that a token of each layer attends to, itself among them; 0: all before it. Empty: 0 everywhere.
-  /// In both directions so many to either side of itself, as in transformers 5.
+  /// In both directions this many to either side of itself, as in transformers 5.
   std::vector<int64_t> layer_windows;
   Activation activation = Activation::kSwiglu;
   Biases biases;                   ///< GPT-2: all or none

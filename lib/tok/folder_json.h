@@ -20,7 +20,7 @@ nlohmann::json ObjectOfTokenizerJson(std::string_view content);
 nlohmann::json ObjectOfFolder(const std::string& folder, const std::string& name);
 
 /// What names a folder's special tokens to transformers: tokenizer_config.json, and special_tokens_map.json,
-/// whose members go before it where it has no "added_tokens_decoder".
+/// whose members take precedence where it has no "added_tokens_decoder".
 /// \param config the former
 /// \throws Error{kIo}, Error{kBadInput} above 1 GiB
 nlohmann::json WithSpecialTokensMap(const std::string& folder, nlohmann::json config);

@@ -49,14 +49,9 @@ constexpr TokenizerClass kClasses[] = {
 
 /// By the model_type of config.json: folders of these models may name no class.
 constexpr std::pair<std::string_view, std::string_view> kClassesOfModels[] = {
-    {"gpt2", "GPT2Tokenizer"},
-    {"gpt_neox", "GPTNeoXTokenizer"},
-    {"qwen2", "Qwen2Tokenizer"},
-    {"roberta", "RobertaTokenizer"},
-    {"xlm-roberta", "XLMRobertaTokenizer"},
-    {"t5", "T5Tokenizer"},
-    {"bert", "BertTokenizer"},
-    {"distilbert", "DistilBertTokenizer"},
+    {"gpt2", "GPT2Tokenizer"},       {"gpt_neox", "GPTNeoXTokenizer"},       {"qwen2", "Qwen2Tokenizer"},
+    {"roberta", "RobertaTokenizer"}, {"xlm-roberta", "XLMRobertaTokenizer"}, {"t5", "T5Tokenizer"},
+    {"bert", "BertTokenizer"},       {"distilbert", "DistilBertTokenizer"},
 };
 
 /// Null where the folder has no tokenizer_config.json.

@@ -10,7 +10,7 @@ namespace trainwright {
 
 /// Compares a folder's tokenizer.json with bos_token, eos_token and the added tokens of tokenizer_config.json
 /// and special_tokens_map.json, and of added_tokens.json where there is no "added_tokens_decoder". As
-/// transformers 5 writes them, tokenizer.json alone has the added tokens. A token that only pads is none of a
+/// transformers 5 writes them, tokenizer.json alone has the added tokens. A token that only pads is in no
 /// text, and may be lacking. Warns of tokens that transformers finds in texts otherwise than by `parsed`.
 /// \param parsed the folder's tokenizer.json
 /// \throws Error{kBadInput} that names the tokens which it lacks; Error{kIo}

@@ -89,12 +89,12 @@ std::string TokenizerJsonWith(const AddedTokens& tokens, const std::string& fold
     const AddedTokens added = AddedTokensOfJson(AsText(ReadWholeFile(path, kMaxTokenizerBytes)));
     if (std::includes(added.begin(), added.end(), tokens.begin(), tokens.end())) return path;
   }
-  throw Error(ErrorCode::kBadInput, folder,
-              "its tokenizer.model lacks tokens that the folder adds: " + DescribeAddedTokens(tokens) +
-                  (path.empty() ? ", and there is no tokenizer.json" : ", and so does its tokenizer.json"),
-              "",
-              HowToWriteTokenizerJson(folder) +
-                  "; texts that have none of them the file tokenizer.model encodes");
+  throw Error(
+      ErrorCode::kBadInput, folder,
+      "its tokenizer.model lacks tokens that the folder adds: " + DescribeAddedTokens(tokens) +
+          (path.empty() ? ", and there is no tokenizer.json" : ", and so does its tokenizer.json"),
+      "",
+      HowToWriteTokenizerJson(folder) + "; texts that have none of them the file tokenizer.model encodes");
 }
 
 }  // namespace

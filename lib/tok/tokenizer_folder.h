@@ -20,8 +20,8 @@ std::string TokenizerOfFolder(const std::string& folder);
 
 /// Before which texts of a conversation comes the mark that SentencePiece puts at the beginning of a text.
 enum class StartMarks : uint8_t {
-  kBehindBos,       ///< the conversation's first, and those behind BOS
-  kBehindSpecials,  ///< its first, and those behind any special token
+  kBehindBos,       ///< the conversation's first, and those after BOS
+  kBehindSpecials,  ///< its first, and those after any special token
   kFirst,           ///< the first alone, where no special token is before it
   kNone
 };
@@ -30,7 +30,7 @@ enum class StartMarks : uint8_t {
 ///
 /// With a tokenizer.json beside it, what that says: kBehindSpecials by a normalizer Prepend or a Metaspace
 /// with prepend_scheme always, kFirst by first, kNone by never. But of a Llama tokenizer transformers 5 makes
-/// one anew, unless it is of a model whose tokenizer.json it takes as it is (Mistral). That one, and one
+/// a new one, unless it is of a model whose tokenizer.json it takes as it is (Mistral). That one, and one
 /// without tokenizer.json, goes by tokenizer_config.json: kNone by "add_prefix_space": false, else
 /// kBehindSpecials where it is "legacy" and kFirst where it is not. Where that is not said, or null,
 /// transformers 4 takes it for legacy and transformers 5 does not: kBehindBos, unless the tokenizer.json says

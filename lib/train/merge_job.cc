@@ -7,6 +7,7 @@
 #include "lib/checkpoint/checkpoint_metadata.h"
 #include "lib/device/memory_error.h"
 #include "lib/documents/folder_template.h"
+#include "lib/documents/recorded_template.h"
 #include "lib/embedding/embedding_spec.h"
 #include "lib/model/embedding_projection.h"
 #include "lib/model/hf_folder.h"
@@ -72,7 +73,11 @@ nlohmann::ordered_json Merge(const ModelFamilies& families, const std::string& a
   const FolderEmbedding embedding = EmbeddingOf(adapter_folder, base_folder);
   std::optional<ChatTemplate> chat_template = FindFolderTemplate(adapter_folder);
   if (chat_template && !StartMarksOfFolder(adapter_folder)) {  // its tokenizer is the base's
-    chat_template->start_marks = StartMarksOfFolder(base_folder).value_or(chat_template->start_marks);
+    const auto recorded = RecordedTemplate(ReadCheckpointProvenance(adapter_folder, "data_provenance"));
+    chat_template->start_marks =
+        recorded && recorded->is_jinja
+            ? recorded->start_marks
+            : StartMarksOfFolder(base_folder).value_or(chat_template->start_marks);
   }
   const nlohmann::ordered_json data = DataOf(adapter_folder, base_folder, chat_template.has_value());
   adapter_watch.ThrowIfChanged();

@@ -35,10 +35,10 @@ TEST(CheckpointMetadataTest, AFileOfAnotherProgramIsAsNone) {
 
 TEST(CheckpointMetadataTest, ADamagedFileOfOursIsRefused) {
   const test::TemporaryFolder folder;
-  for (const char* text : {R"({"schema": "trainwright.model/1"})",
-                           R"({"schema": "trainwright.checkpoint/1", "files": ["a"]})",
-                           R"({"schema": "trainwright.model/1", "files": {"config.json": 1}})",
-                           R"({"schema": "trainwrighd.model/1", "files": {"a": {"sha256": "00"}}})"}) {
+  for (const char* text :
+       {R"({"schema": "trainwright.model/1"})", R"({"schema": "trainwright.checkpoint/1", "files": ["a"]})",
+        R"({"schema": "trainwright.model/1", "files": {"config.json": 1}})",
+        R"({"schema": "trainwrighd.model/1", "files": {"a": {"sha256": "00"}}})"}) {
     test::WriteFile(folder.path("metadata.json"), text);
     EXPECT_EQ(test::CodeOf([&] { VerifyCheckpointFiles(folder.path()); }), ErrorCode::kBadInput) << text;
   }

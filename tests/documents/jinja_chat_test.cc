@@ -628,10 +628,10 @@ TEST_F(JinjaChatTest, WhereAFolderAsksForItTextIsMarkedBehindEverySpecialToken) 
 TEST_F(JinjaChatTest, WhereAFolderAsksForItTextIsMarkedAtTheBeginningAloneOrNowhere) {
   const auto tokenizer = LoadTokenizer(test::Fixture("../examples/data/mistral-v1.model"));
   const auto prompt = [&](const std::string& begin, StartMarks marks) {
-    ChatTemplate chat_template = JinjaOf(
-        (begin + "{% for m in messages %}{{ m.role + m.content + '</s>' }}{% endfor %}"
-                 "{% if add_generation_prompt %}{{ 'assistant' }}{% endif %}")
-            .c_str());
+    ChatTemplate chat_template =
+        JinjaOf((begin + "{% for m in messages %}{{ m.role + m.content + '</s>' }}{% endfor %}"
+                         "{% if add_generation_prompt %}{{ 'assistant' }}{% endif %}")
+                    .c_str());
     chat_template.start_marks = marks;
     std::vector<uint32_t> ids;
     EXPECT_FALSE(ChatEncoder(chat_template, tokenizer.get())

@@ -69,8 +69,8 @@ TEST(PromptReaderTest, OtherMembersAreAsTheyAreWritten) {
                 {"id", "123456789012345678901234567890"}, {"x", "[1.50, 0.1000000000000000000001, 1e400]"}}));
 }
 
-/// What the turns of a sample's line say, as training reads them; `prompt` is the JSON of the members that its
-/// prompt's line has.
+/// What the turns of a sample's line say, as training reads them; `prompt` is the JSON of the members that
+/// its prompt's line has.
 std::vector<std::string> TurnsOfSample(const std::string& prompt) {
   const test::TemporaryFolder folder;
   test::WriteFile(folder.path("prompts"), "{" + prompt + "}");
@@ -90,9 +90,8 @@ std::vector<std::string> TurnsOfSample(const std::string& prompt) {
 }
 
 TEST(PromptReaderTest, ASampleOfAPromptOfTurnsIsTrainedOnWithAllOfThem) {
-  const std::string turns =
-      R"([{"role": "system", "content": "S"}, {"role": "user", "content": "A"},)"
-      R"( {"role": "assistant", "content": "B"}, {"role": "user", "content": "C"}])";
+  const std::string turns = R"([{"role": "system", "content": "S"}, {"role": "user", "content": "A"},)"
+                            R"( {"role": "assistant", "content": "B"}, {"role": "user", "content": "C"}])";
   for (const char* name : {"messages", "prompt", "question"}) {
     EXPECT_EQ(TurnsOfSample("\"id\": 1, \"" + std::string(name) + "\": " + turns),
               (std::vector<std::string>{"S", "A", "B", "C", "D"}))

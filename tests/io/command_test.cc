@@ -169,10 +169,10 @@ TEST(CommandTest, WhatIsLeftOfItsGroupAndDoesNotEndIsKilledAndNotTimed) {
   test::TemporaryFolder folder;
   AdoptOrphans();
   const auto start = std::chrono::steady_clock::now();
-  const CommandRun run = RunCommand("(trap '' TERM; : > " + folder.path("ready") +
-                                        "; exec sleep 60) & echo $! > " + folder.path("left") +
-                                        "; until [ -e " + folder.path("ready") + " ]; do sleep 0.01; done",
-                                    {.all_descendants = true, .ends_group = true});
+  const CommandRun run =
+      RunCommand("(trap '' TERM; : > " + folder.path("ready") + "; exec sleep 60) & echo $! > " +
+                     folder.path("left") + "; until [ -e " + folder.path("ready") + " ]; do sleep 0.01; done",
+                 {.all_descendants = true, .ends_group = true});
   EXPECT_GT(SecondsSince(start) - run.wall_s, 0.9);
   EXPECT_FALSE(IsRunning(NumberIn(folder.path("left"))));
 }
@@ -181,10 +181,9 @@ TEST(CommandTest, OutputWithoutEndOfWhatIsLeftOfItsGroupIsNoTimeout) {
   AdoptOrphans();
   for (const char* command : {"yes & sleep 0.1", "(trap '' TERM; exec yes) & sleep 0.1"}) {
     const auto start = std::chrono::steady_clock::now();
-    const CommandRun run = RunCommand(command, {.timeout_s = 60,
-                                                .all_descendants = true,
-                                                .ends_group = true,
-                                                .on_output = [](std::string_view) {}});
+    const CommandRun run = RunCommand(
+        command,
+        {.timeout_s = 60, .all_descendants = true, .ends_group = true, .on_output = [](std::string_view) {}});
     EXPECT_FALSE(run.timed_out) << command;
     EXPECT_LT(SecondsSince(start), 30) << command;
   }

@@ -72,7 +72,7 @@ TEST_F(PretokenizeInputsTest, NotesOfADataSetAreNoDocumentsOfItsFolderUnlessThey
     pretokenize -q d/README.md 'd/R*' | pretokenize -q --decode)");
   EXPECT_EQ(result.standard_output, "notes\nrow\nrow\ncard\ncard\n") << result.standard_error;
   EXPECT_THAT(result.standard_error,
-              testing::HasSubstr("passed over 5 files that may tell of a data set, and are read where they "
+              testing::HasSubstr("skipped 5 files that may describe a data set, and are read where they "
                                  "are named: README.md, config.json, dataset_info.json, dataset_infos.json, "
                                  "state.json"));
 }
