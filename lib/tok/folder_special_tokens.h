@@ -12,7 +12,7 @@ struct FolderSpecialTokens {
 };
 
 /// What transformers takes from tokenizer_config.json, where null says that there is none, and from
-/// special_tokens_map.json, which takes precedence over it where it has no "added_tokens_decoder". What neither
+/// special_tokens_map.json, which takes precedence where it has no "added_tokens_decoder". What neither
 /// names is the default of the tokenizer's class; of a class that is unknown here, and without
 /// tokenizer_config.json, it is not said.
 /// \throws Error{kIo}, Error{kBadInput} when tokenizer_config.json is malformed

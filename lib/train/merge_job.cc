@@ -74,10 +74,9 @@ nlohmann::ordered_json Merge(const ModelFamilies& families, const std::string& a
   std::optional<ChatTemplate> chat_template = FindFolderTemplate(adapter_folder);
   if (chat_template && !StartMarksOfFolder(adapter_folder)) {  // its tokenizer is the base's
     const auto recorded = RecordedTemplate(ReadCheckpointProvenance(adapter_folder, "data_provenance"));
-    chat_template->start_marks =
-        recorded && recorded->is_jinja
-            ? recorded->start_marks
-            : StartMarksOfFolder(base_folder).value_or(chat_template->start_marks);
+    chat_template->start_marks = recorded && recorded->is_jinja
+                                     ? recorded->start_marks
+                                     : StartMarksOfFolder(base_folder).value_or(chat_template->start_marks);
   }
   const nlohmann::ordered_json data = DataOf(adapter_folder, base_folder, chat_template.has_value());
   adapter_watch.ThrowIfChanged();

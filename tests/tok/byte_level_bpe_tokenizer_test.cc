@@ -315,9 +315,12 @@ TEST(TokenizerJsonTest, TruncationAndPaddingOfTheLastCallLeaveTextsWhole) {
     const auto save = [&](json* object) {
       (*object)["truncation"] = {
           {"direction", "Right"}, {"max_length", 2}, {"strategy", "LongestFirst"}, {"stride", 0}};
-      (*object)["padding"] = {{"strategy", json::parse(strategy)}, {"direction", "Left"},
-                              {"pad_to_multiple_of", nullptr},     {"pad_id", 900},
-                              {"pad_type_id", 0},                  {"pad_token", "<|endoftext|>"}};
+      (*object)["padding"] = {{"strategy", json::parse(strategy)},
+                              {"direction", "Left"},
+                              {"pad_to_multiple_of", nullptr},
+                              {"pad_id", 900},
+                              {"pad_type_id", 0},
+                              {"pad_token", "<|endoftext|>"}};
     };
     const ByteLevelBpeTokenizer saved(Changed("gpt2", save), "saved");
     EXPECT_EQ(Encode(saved, text), Encode(*tokenizer, text)) << strategy;
