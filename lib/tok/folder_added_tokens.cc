@@ -3,7 +3,9 @@
 #include <charconv>
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <string_view>
 #include <system_error>
+#include <unordered_set>
 #include <vector>
 
 #include "lib/base/bytes.h"
@@ -58,13 +60,35 @@ std::string AsPiece(const std::string& text) {
   return piece;
 }
 
-/// Whether the piece is found in texts, or by the name of a special token. A normal one is made by merges
-/// alone: of a mark that was put in the place of a reserved piece there are none.
-bool IsMark(const SentencePieceModel::Piece& piece) {
-  using PieceType = SentencePieceModel::PieceType;
-  return piece.type == PieceType::kControl || piece.type == PieceType::kUserDefined ||
-         piece.type == PieceType::kUnknown;
-}
+/// What the pieces of a model find.
+class FoundPieces {
+ public:
+  explicit FoundPieces(const SentencePieceModel& model) : model_(model) {}
+
+  /// Whether the piece is found in texts, or by the name of a special token. A normal one is made by merges
+  /// alone: of a mark that was put in the place of a reserved piece there are none.
+  bool Has(uint32_t id) {
+    using PieceType = SentencePieceModel::PieceType;
+    const SentencePieceModel::Piece& piece = model_.pieces[id];
+    return piece.type == PieceType::kControl || piece.type == PieceType::kUserDefined ||
+           piece.type == PieceType::kUnknown || (piece.type == PieceType::kNormal && IsMerged(piece.text));
+  }
+
+ private:
+  /// Whether two pieces make it, as those of CodeLlama's <PRE>.
+  bool IsMerged(std::string_view text) {
+    if (texts_.empty()) {
+      for (const SentencePieceModel::Piece& piece : model_.pieces) texts_.insert(piece.text);
+    }
+    for (size_t i = 1; i < text.size(); ++i) {
+      if (texts_.contains(text.substr(0, i)) && texts_.contains(text.substr(i))) return true;
+    }
+    return false;
+  }
+
+  const SentencePieceModel& model_;
+  std::unordered_set<std::string_view> texts_;
+};
 
 /// Whether it is the padding's, and nothing else's.
 bool OnlyPads(const std::string& text, const json& config) {
@@ -97,10 +121,11 @@ AddedTokens TokensLackingInModel(const std::string& folder) {
   const std::vector<uint8_t> content = ReadWholeFile(path, kMaxModelBytes);
   if (!ParseSentencePieceModel(AsText(content), &model, &problem)) return {};
   const json special = ObjectOfFolder(folder, kSpecialTokensMapFile);
+  FoundPieces found(model);
   std::erase_if(tokens, [&](const auto& token) {
     const auto& [id, text] = token;
-    const bool known = id < model.pieces.size() && IsMark(model.pieces[id]) &&
-                       AsPiece(model.pieces[id].text) == AsPiece(text);
+    const bool known =
+        id < model.pieces.size() && AsPiece(model.pieces[id].text) == AsPiece(text) && found.Has(id);
     return known || OnlyPads(text, config) || OnlyPads(text, special);
   });
   return tokens;

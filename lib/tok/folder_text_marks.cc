@@ -50,19 +50,31 @@ bool IsOfLlamasKind(const json& config) {
          kind == "CohereTokenizer";
 }
 
+/// Of a tokenizer of Llama's kind that names none.
+std::string UsualBosOf(const json& config) {
+  const std::string kind = TextOfToken(config.value("tokenizer_class", json()));
+  if (kind.starts_with("Gemma")) return "<bos>";
+  return kind.starts_with("Cohere") ? "<BOS_TOKEN>" : "<s>";
+}
+
 TextMarks MarksOfConfig(const json& config) {
   TextMarks marks;
-  const auto token = [&](const char* name) { return TextOfToken(config.value(name, json())); };
-  const std::string bos = token("bos_token"), eos = token("eos_token");
-  if (config.value("add_bos_token", IsOfLlamasKind(config)) && !bos.empty()) marks.begin = {bos};
-  if (config.value("add_eos_token", false) && !eos.empty()) marks.end = {eos};
+  const auto flag = [&](const char* name, bool absent) {
+    const json value = config.value(name, json());
+    return value.is_boolean() ? value.get<bool>() : absent;
+  };
+  const std::string eos = TextOfToken(config.value("eos_token", json()));
+  std::string bos = TextOfToken(config.value("bos_token", json()));
+  if (!config.contains("bos_token") && IsOfLlamasKind(config)) bos = UsualBosOf(config);
+  if (flag("add_bos_token", IsOfLlamasKind(config)) && !bos.empty()) marks.begin = {bos};
+  if (flag("add_eos_token", false) && !eos.empty()) marks.end = {eos};
   return marks;
 }
 
 /// \param config_goes_first whether tokenizers of Llama's kind go by it also where there is a tokenizer.json
 TextMarks ReadMarks(const std::string& folder, bool config_goes_first) {
   try {
-    const json config = ObjectOfFolder(folder, kTokenizerConfigFile);
+    const json config = WithSpecialTokensMap(folder, ObjectOfFolder(folder, kTokenizerConfigFile));
     if (!std::filesystem::exists(folder + "/" + kTokenizerJsonFile) ||
         (config_goes_first && IsOfLlamasKind(config))) {
       return MarksOfConfig(config);

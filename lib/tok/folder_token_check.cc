@@ -47,7 +47,10 @@ NamedTokens TokensNamedBeside(const std::string& folder) {
   }
   const auto token = [&](const char* key) { return TextOfToken(named.value(key, json())); };
   const std::string bos = token("bos_token"), eos = token("eos_token"), pad = token("pad_token");
-  if (pad != bos && pad != eos) tokens.erase(pad);
+  const json map = ObjectOfFolder(folder, kSpecialTokensMapFile);
+  for (const std::string& only_pads : {pad, TextOfToken(map.value("pad_token", json()))}) {
+    if (only_pads != bos && only_pads != eos) tokens.erase(only_pads);
+  }
   for (const std::string& end : {bos, eos}) tokens.emplace(end, nullptr);
   tokens.erase("");
   return tokens;

@@ -82,8 +82,12 @@ std::unique_ptr<Tokenizer> LoadTokenizerJson(const std::string& path, std::strin
 std::unique_ptr<Tokenizer> LoadSentencePiece(const std::string& path, std::string content) {
   auto tokenizer = std::make_unique<SentencePieceTokenizer>(std::move(content), path);
   const std::filesystem::path file(path);
-  if (file.filename() == "tokenizer.model") {
+  if (file.filename() != "tokenizer.model") return tokenizer;
+  try {
     tokenizer->TakeSpecialIds(SpecialTokensOfFolder(file.parent_path().string()));
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::kBadInput) throw;
+    LogWarning(path + " is taken with its own BOS and EOS: " + error.what());
   }
   return tokenizer;
 }

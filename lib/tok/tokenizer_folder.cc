@@ -22,8 +22,20 @@ using nlohmann::json;
 /// Models whose tokenizer.json transformers 5 takes as it is, also where the tokenizer's class is Llama's.
 /// \source transformers 5.24, models/auto/tokenization_auto.py: registered as TokenizersBackend
 constexpr std::string_view kTakenAsTheyAre[] = {
-    "arctic",    "granite", "internlm2", "internlm3", "jamba",     "llava", "llava_next", "minicpm3",
-    "ministral", "mistral", "mistral3",  "mixtral",   "persimmon", "phi3",  "stablelm",   "vipllava"};
+    "arctic",           "aria",           "fuyu",      "granite",   "granitemoe", "granitemoehybrid",
+    "granitemoeshared", "h2ovl_chat",     "internlm2", "internlm3", "jamba",      "llava",
+    "llava_next",       "minicpm3",       "minicpmv",  "ministral", "ministral3", "mistral",
+    "mistral3",         "mistral_large4", "mixtral",   "molmo",     "nemotron",   "openvla",
+    "persimmon",        "phi3",           "phi3_v",    "phimoe",    "stablelm",   "vipllava"};
+
+/// Transformers 5 takes such a tokenizer.json as it is.
+bool IsByteLevel(const json& tokenizer) {
+  for (const char* const member : {"pre_tokenizer", "decoder"}) {
+    const json step = tokenizer.value(member, json());
+    if (step.dump().find(R"("type":"ByteLevel")") != std::string::npos) return true;
+  }
+  return false;
+}
 
 /// A step of a tokenizer.json and, of a sequence of them, its steps, those that are objects.
 std::vector<json> StepsOf(const json& step, const char* sequence) {
@@ -125,8 +137,9 @@ std::optional<StartMarks> StartMarksOfFolder(const std::string& folder) {
   std::optional<StartMarks> of_json;
   if (has(kTokenizerJsonFile)) {
     if (!TokensLackingInModel(folder).empty()) return std::nullopt;
-    of_json = StartMarksOfJson(ObjectOfFolder(folder, kTokenizerJsonFile));
-    if (!of_json || !IsMadeAnew(folder, config)) return of_json;
+    const json tokenizer = ObjectOfFolder(folder, kTokenizerJsonFile);
+    of_json = StartMarksOfJson(tokenizer);
+    if (tokenizer.empty() || IsByteLevel(tokenizer) || !IsMadeAnew(folder, config)) return of_json;
   }
   if (!IsLlamaTokenizer(config)) return std::nullopt;
   if (config.value("add_prefix_space", json()) == false) return StartMarks::kNone;

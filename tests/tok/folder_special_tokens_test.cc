@@ -123,6 +123,13 @@ TEST_F(FolderSpecialTokensTest, AMarkOfHtmlEndsNoTextsOfATokenizerModel) {
   EXPECT_EQ(Named(), before);
 }
 
+TEST_F(FolderSpecialTokensTest, ATokenizerModelHasItsOwnWhereTheConfigurationIsMalformed) {
+  Write("tokenizer.model", ChatModel(SentencePieceModel::PieceType::kUserDefined));
+  const std::string before = Named();
+  Write("tokenizer_config.json", "[broken");
+  EXPECT_EQ(Named(), before);
+}
+
 TEST_F(FolderSpecialTokensTest, AMalformedConfigurationIsRefused) {
   Write("tokenizer_config.json", "[broken");
   EXPECT_EQ(test::CodeOf([&] { SpecialTokensOfFolder(folder_.path()); }), ErrorCode::kBadInput);

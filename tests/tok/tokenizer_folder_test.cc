@@ -147,6 +147,16 @@ TEST_F(TokenizerFolderTest, ALlamaTokenizerBesideATokenizerJsonGoesByWhetherItIs
   EXPECT_EQ(marks(""), StartMarks::kFirst);
 }
 
+// Of a file that transformers 5 makes anew its special tokens are as little as its normalizer.
+TEST_F(TokenizerFolderTest, ALlamaTokenizerIsLegacyWhateverItsTokenizerJsonNormalizes) {
+  Write("tokenizer.model", "");
+  nlohmann::json tokenizer = nlohmann::json::parse(kPrepends);
+  tokenizer["added_tokens"][0]["normalized"] = true;
+  Write("tokenizer.json", tokenizer.dump());
+  Write("tokenizer_config.json", R"({"tokenizer_class": "LlamaTokenizer", "legacy": true})");
+  EXPECT_EQ(StartMarksOfFolder(folder_.path()), StartMarks::kBehindSpecials);
+}
+
 /// A folder of a chat model: a SentencePiece model, and marks that were added to it.
 class AddedTokensTest : public TokenizerFolderTest {
  protected:
@@ -226,6 +236,19 @@ TEST_F(AddedTokensTest, AMarkThatIsANormalPieceIsNoneOfTheModel) {
   CopyTokenizerJson();
   Write("added_tokens.json", R"({"<|im_start|>": 1})");
   EXPECT_EQ(Found(), folder_.path("tokenizer.json"));
+}
+
+// As CodeLlama's <PRE>: a normal piece that merges reach.
+TEST_F(AddedTokensTest, AMarkThatMergesMakeIsOneOfTheModel) {
+  using PieceType = SentencePieceModel::PieceType;
+  SentencePieceModel model;
+  model.is_bpe = true;
+  model.pieces = {{"<unk>", 0, PieceType::kUnknown}, {"<P", -1, PieceType::kNormal},
+                  {"<P>", -2, PieceType::kNormal},   {"<", -3, PieceType::kNormal},
+                  {"P", -4, PieceType::kNormal},     {">", -5, PieceType::kNormal}};
+  Write("tokenizer.model", test::SerializedModel(model));
+  Write("added_tokens.json", R"({"<P>": 2})");
+  EXPECT_EQ(Found(), folder_.path("tokenizer.model"));
 }
 
 TEST_F(AddedTokensTest, AMarkInThePlaceOfAnotherPieceIsNoneOfTheModel) {
