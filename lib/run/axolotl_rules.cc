@@ -47,6 +47,18 @@ TakeKey PerEpochFor(const std::string& option, bool has_epoch) {
   };
 }
 
+/// Whether there is something to evaluate on, by the file and what takes precedence over it.
+bool Evaluates(const ForeignFile& file) {
+  if (!file.Given("eval-data").empty() || !file.Given("eval-split").empty()) return true;
+  const auto split = file.Find("val_set_size");
+  return split && split->value->is_number() && split->value->get<double>() > 0;
+}
+
+/// 0 is said where there is something to evaluate on: without it there are no evaluations either way.
+void TakeEvaluations(const ForeignKey& key, ForeignFile* file) {
+  if (*key.value != 0 || Evaluates(*file)) PerEpochFor("eval-every", false)(key, file);
+}
+
 /// Of the moments: without effect for an optimizer that has none.
 TakeKey MomentFor(const std::string& option) {
   return [=](const ForeignKey& key, ForeignFile* file) {
@@ -79,7 +91,9 @@ void TakePlugins(const ForeignKey& key, ForeignFile* file) {
   for (const std::string& plugin : TextsOf(key, *file)) {
     const bool is_kernel = plugin.find(".liger.") != std::string::npos ||
                            plugin.find(".cut_cross_entropy.") != std::string::npos;
-    if (!is_kernel) throw file->Refusal(key, "asks for '" + plugin + "', which has no counterpart");
+    const bool is_log = plugin.find(".swanlab.") != std::string::npos;
+    if (!is_kernel && !is_log)
+      throw file->Refusal(key, "asks for '" + plugin + "', which has no counterpart");
   }
   if (!key.value->empty()) file->Ignore(key);
 }
@@ -232,7 +246,7 @@ ForeignRules StepRules() {
           {"save_only_model", SwitchFor("save-model-only", "true", "false")},
           {"load_best_model_at_end", SwitchFor("keep-best", "1", "")},
           {"eval_steps", StepsFor("eval-every", share + "eval-every in steps")},
-          {"evals_per_epoch", PerEpochFor("eval-every", false)},
+          {"evals_per_epoch", TakeEvaluations},
           {"val_set_size", TakeSplit},
           {"early_stopping_patience", WholeFor("early-stop")},
           {"auto_resume_from_checkpoints",
@@ -365,10 +379,14 @@ std::vector<std::string> NamesWithoutEffect() {
       "hf_mlflow_log_artifacts", "use_comet", "comet_api_key", "comet_workspace", "comet_project_name",
       "comet_experiment_key", "comet_mode", "comet_online", "comet_experiment_config", "use_tensorboard",
       "use_otel_metrics", "otel_metrics_host", "otel_metrics_port", "use_trackio", "trackio_project_name",
-      "trackio_run_name", "trackio_space_id", "gradio_title", "gradio_share", "gradio_server_name",
-      "gradio_server_port", "gradio_max_new_tokens", "gradio_temperature", "hub_model_id", "hub_strategy",
-      "hub_revision", "push_dataset_to_hub", "hf_use_auth_token", "include_tokens_per_second", "include_tkps",
-      "profiler_steps", "profiler_steps_start", "debug", "strict", "save_safetensors", "save_first_step",
+      "trackio_run_name", "trackio_space_id", "use_swanlab", "swanlab_project", "swanlab_experiment_name",
+      "swanlab_description", "swanlab_mode", "swanlab_workspace", "swanlab_api_key", "swanlab_log_model",
+      "swanlab_web_host", "swanlab_api_host", "swanlab_lark_webhook_url", "swanlab_lark_secret",
+      "swanlab_log_completions", "swanlab_completion_log_interval", "swanlab_completion_max_buffer",
+      "gradio_title", "gradio_share", "gradio_server_name", "gradio_server_port", "gradio_max_new_tokens",
+      "gradio_temperature", "hub_model_id", "hub_strategy", "hub_revision", "push_dataset_to_hub",
+      "hf_use_auth_token", "include_tokens_per_second", "include_tkps", "profiler_steps",
+      "profiler_steps_start", "debug", "strict", "save_safetensors", "save_first_step",
       // Data and its preparation, which pretokenize and pack do.
       "dataset_prepared_path", "dataset_processes", "dataset_num_proc", "dataset_keep_in_memory",
       "dataset_shard_num", "dataset_shard_idx", "num_dataset_shards_to_save", "skip_prepare_dataset",
@@ -385,13 +403,14 @@ std::vector<std::string> NamesWithoutEffect() {
       // By what kernels it is computed.
       "flash_attention", "sdp_attention", "xformers_attention", "flex_attention", "sage_attention",
       "eager_attention", "attn_implementation", "flex_attn_compile_kwargs", "flash_attn_cross_entropy",
-      "flash_attn_rms_norm", "flash_attn_fuse_mlp", "flash_optimum", "torch_compile_backend",
-      "torch_compile_mode", "torch_compile_options", "lora_mlp_kernel", "lora_qkv_kernel", "lora_o_kernel",
-      "lora_embedding_kernel", "liger_rope", "liger_rms_norm", "liger_rms_norm_gated", "liger_layer_norm",
-      "liger_glu_activation", "liger_cross_entropy", "liger_fused_linear_cross_entropy",
-      "liger_use_token_scaling", "cut_cross_entropy", "chunked_cross_entropy",
-      "chunked_cross_entropy_num_chunks", "tiled_mlp", "tiled_mlp_num_shards", "tiled_mlp_use_original_mlp",
-      "fused_attn_kernel", "use_kernels", "bnb_config_kwargs", "gradient_checkpointing_kwargs", "torch_dtype",
+      "flash_attn_rms_norm", "flash_attn_fuse_mlp", "flash_attn_fuse_qkv", "flash_optimum",
+      "torch_compile_backend", "torch_compile_mode", "torch_compile_options", "lora_mlp_kernel",
+      "lora_qkv_kernel", "lora_o_kernel", "lora_embedding_kernel", "liger_rope", "liger_rms_norm",
+      "liger_rms_norm_gated", "liger_layer_norm", "liger_glu_activation", "liger_swiglu",
+      "liger_cross_entropy", "liger_fused_linear_cross_entropy", "liger_use_token_scaling",
+      "cut_cross_entropy", "chunked_cross_entropy", "chunked_cross_entropy_num_chunks", "tiled_mlp",
+      "tiled_mlp_num_shards", "tiled_mlp_use_original_mlp", "fused_attn_kernel", "use_kernels",
+      "bnb_config_kwargs", "gradient_checkpointing_kwargs", "torch_dtype",
       // Where it is computed, and in what memory.
       "device", "device_map", "local_rank", "world_size", "ddp", "ddp_timeout", "ddp_broadcast_buffers",
       "ddp_find_unused_parameters", "accelerator_config", "dp_shard_size", "dp_replicate_size",
@@ -399,19 +418,19 @@ std::vector<std::string> NamesWithoutEffect() {
       "resources_per_worker", "max_memory", "gpu_memory_limit", "low_cpu_mem_usage", "lora_on_cpu",
       "qlora_sharded_model_loading", "gc_steps", "gc_collect_steps", "torch_empty_cache_steps",
       "auto_find_batch_size", "eval_batch_size", "torchdistx_path", "experimental_skip_move_to_device",
-      "heads_k_stride", "ring_attn_func", "deepcompile",
+      "heads_k_stride", "ring_attn_func", "deepcompile", "relora_cpu_offload",
       // What is always so, or is told by the model's own files.
       "trust_remote_code", "revision_of_model", "base_model_config", "base_model_ignore_patterns",
       "is_falcon_derived_model", "is_llama_derived_model", "is_mistral_derived_model",
       "is_qwen_derived_model", "type_of_model", "resize_token_embeddings_to_32x", "shrink_embeddings",
       "mean_resizing_embeddings", "embeddings_skip_upcast", "lora_fan_in_fan_out",
       "peft_autocast_adapter_dtype", "gptq_groupsize", "gptq_model_v1", "gptq_disable_exllama",
-      "full_finetune", "eval_strategy", "evaluation_strategy", "eval_table_size", "eval_max_new_tokens",
-      "eval_causal_lm_metrics", "do_causal_lm_eval", "do_bench_eval", "bench_dataset", "bench_split",
-      "metric_for_best_model", "greater_is_better", "loss_watchdog_threshold", "loss_watchdog_patience",
-      "generate_samples", "num_generation_samples", "generation_max_new_tokens", "generation_temperature",
-      "generation_top_p", "generation_top_k", "generation_prompt_ratio", "generation_do_sample",
-      "dynamic_checkpoint"};
+      "full_finetune", "eval_strategy", "evaluation_strategy", "eval_table_size", "eval_table_max_new_tokens",
+      "eval_max_new_tokens", "eval_causal_lm_metrics", "do_causal_lm_eval", "do_bench_eval", "bench_dataset",
+      "bench_split", "metric_for_best_model", "greater_is_better", "loss_watchdog_threshold",
+      "loss_watchdog_patience", "generate_samples", "num_generation_samples", "generation_max_new_tokens",
+      "generation_temperature", "generation_top_p", "generation_top_k", "generation_prompt_ratio",
+      "generation_do_sample", "dynamic_checkpoint"};
 }
 
 ForeignRules MakeRules() {

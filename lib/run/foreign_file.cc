@@ -49,8 +49,12 @@ void ForeignFile::TakeObject(const json& object, const std::string& prefix, cons
       result_.ours.insert(name);
       continue;
     }
+    if (!is_section && prefix.empty() && !value.is_structured() && source_.variables.contains(name)) continue;
+    if (value.is_null()) {
+      if (!is_section) ignored_.push_back(name);
+      continue;
+    }
     if (!is_section) throw Unknown(name, rules);
-    if (value.is_null()) continue;
     if (!value.is_object()) throw Refusal({name, &value}, "must hold keys of its own: { }");
     TakeObject(value, name + ".", rules);
   }

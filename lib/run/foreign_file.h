@@ -4,6 +4,7 @@
 #include <functional>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -37,6 +38,9 @@ struct ForeignSource {
   std::string open_word;  ///< a value that leaves a key to other options, besides null; empty: there is none
   /// Keys that no rule knows and that hold no mapping are this program's own: OptionsOfFile::ours.
   bool has_ours = false;
+  /// Keys that other values of the file refer to. One that no rule knows and that holds a single value is
+  /// there for their sake alone.
+  std::set<std::string> variables = {};
   /// The line of a key, from 1; 0: unknown.
   std::function<int(const std::string& name)> line_of;
   /// A value as written in the file, where that is not the value itself (1e-4); empty: it is.
@@ -50,7 +54,7 @@ class ForeignFile {
   explicit ForeignFile(ForeignSource source) : source_(std::move(source)) {}
 
   /// Has each key that says something taken by its rule.
-  /// \throws Error{kUsage} on a key without one
+  /// \throws Error{kUsage} on a key without one that is not null
   void Take(const ForeignRules& rules);
   /// \returns nullopt when the file does not say it
   std::optional<ForeignKey> Find(const std::string& name) const;

@@ -84,7 +84,7 @@ void TakeNamedOptimizer(const ForeignKey& key, ForeignFile* file) {
   }
   GiveOptimizer(key, ours, file);
   if (file->IsOverridden("optimizer", ours)) return;
-  if (ours == "sgd") file->Give(key, "beta1", "0");  // transformers' has no momentum
+  if (ours == "sgd") GiveNoMomentum(key, file);  // transformers' has none
   if (ours == "adamw8bit") file->Tell(key, kEmbeddingsInEightBits);
 }
 
@@ -98,6 +98,18 @@ void GiveOptimizer(const ForeignKey& key, const std::string& ours, ForeignFile* 
                                                  : "AdamW";
   if (name.starts_with("paged_") || name.starts_with("Paged"))
     file->Tell(key, "is " + kind + " here, whose states are not paged");
+}
+
+void GiveNoMomentum(const ForeignKey& key, ForeignFile* file) {
+  // The file itself may have either as a key of train's own (ForeignSource::has_ours).
+  const auto is_true = [&](const char* name) {
+    const auto own = file->Find(name);
+    return own && *own->value == true;
+  };
+  const std::string given = file->Given("cycle-momentum");
+  const bool cycles =
+      given.empty() ? is_true("cycle-momentum") || is_true("cycle_momentum") : given == "true";
+  if (!cycles && !file->Find("beta1")) file->Give(key, "beta1", "0");
 }
 
 TakeKey NumberForTaker(std::string option, std::string optimizer, std::string (*ours)(const std::string&)) {

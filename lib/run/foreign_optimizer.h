@@ -35,6 +35,9 @@ void GiveOptimizer(const ForeignKey& key, const std::string& ours, ForeignFile* 
 /// \param ours the name of our optimizer by that key's value
 TakeKey NumberForTaker(std::string option, std::string optimizer, std::string (*ours)(const std::string&));
 
+/// Gives --beta1 0, for an SGD of whose momentum the file says nothing, unless --cycle-momentum moves it.
+void GiveNoMomentum(const ForeignKey& key, ForeignFile* file);
+
 /// The momentum of SGD, and whether it is Nesterov's: refused in files of another optimizer; left out, with a
 /// notice, where another overrides the file's.
 TakeKey MomentumOfSgd(bool (*is_sgd)(const ForeignFile&));

@@ -1,6 +1,7 @@
 #include "lib/run/recipe_config.h"
 
 #include <filesystem>
+#include <set>
 #include <utility>
 
 #include "lib/base/error.h"
@@ -16,7 +17,8 @@ OptionsOfFile Translate(const RecipeProgram& program, YamlText yaml, const std::
     throw Error(ErrorCode::kUsage, path, yaml.problem, "line " + std::to_string(yaml.problem_line),
                 yaml.problem_hint);
   }
-  if (program.prepare != nullptr) program.prepare(&yaml, path);
+  std::set<std::string> variables;
+  if (program.prepare != nullptr) variables = program.prepare(&yaml, path);
   const auto place_of = [&](const std::string& name) {
     const auto place = yaml.places.find(name);
     return place == yaml.places.end() ? YamlPlace{} : place->second;
@@ -26,6 +28,7 @@ OptionsOfFile Translate(const RecipeProgram& program, YamlText yaml, const std::
                     .hint = program.section + " in train(1) lists the keys that are read",
                     .open_word = "",
                     .has_ours = program.has_ours,
+                    .variables = std::move(variables),
                     .line_of = [&](const std::string& name) { return place_of(name).line; },
                     .text_of = [&](const std::string& name) { return place_of(name).text; },
                     .given = given});

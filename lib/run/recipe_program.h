@@ -2,6 +2,7 @@
 #pragma once
 
 #include <nlohmann/json.hpp>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -16,8 +17,8 @@ struct RecipeProgram {
   std::string name;  ///< "axolotl"
   /// Whether a file is one of this program's.
   bool (*owns)(const nlohmann::json& root);
-  /// Before the keys are looked at; nullptr: nothing is to be done.
-  void (*prepare)(YamlText* yaml, const std::string& path);
+  /// Before the keys are looked at; returns ForeignSource::variables. nullptr: nothing is to be done.
+  std::set<std::string> (*prepare)(YamlText* yaml, const std::string& path);
   ForeignRules (*rules)();
   /// After each key has been taken by its rule: what goes by several keys; nullptr: nothing does.
   void (*finish)(ForeignFile* file);

@@ -33,6 +33,9 @@ class References {
     *value = std::move(resolved);
   }
 
+  /// What is referred to, so far.
+  const std::set<std::string>& names() const { return names_; }
+
  private:
   Error Refusal(const std::string& way, const std::string& problem) const {
     const auto place = yaml_->places.find(way);
@@ -81,6 +84,7 @@ class References {
     if (value == nullptr || value->is_structured()) {
       throw Refusal(way, "refers to ${" + name.substr(0, 60) + "}, which is no single value of this file");
     }
+    names_.insert(name);
     const auto place = yaml_->places.find(name);
     const std::string text = place == yaml_->places.end() ? "" : place->second.text;
     if (value->is_string() && text.find("${") != std::string::npos)
@@ -92,13 +96,15 @@ class References {
   YamlText* const yaml_;
   const std::string& path_;
   int resolved_ = 0;
+  std::set<std::string> names_;
 };
 
 }  // namespace
 
-void ResolveReferences(YamlText* yaml, const std::string& path) {
+std::set<std::string> ResolveReferences(YamlText* yaml, const std::string& path) {
   References references(yaml, path);
   references.ResolveIn(&yaml->root, "");
+  return references.names();
 }
 
 }  // namespace trainwright

@@ -104,7 +104,9 @@ std::string BuilderOf(const ForeignKey& set, const ForeignFile& file) {
 
 /// Text has no answers that could be predicted alone.
 bool IsText(const ForeignKey& set, const ForeignFile& file) {
-  return BuilderOf(set, file).starts_with("text_completion");
+  const std::string builder = BuilderOf(set, file);
+  return builder.starts_with("text_completion") || builder == "wikitext_dataset" ||
+         builder == "cnn_dailymail_articles_dataset";
 }
 
 void TakeData(const ForeignKey& key, ForeignFile* file) {
@@ -215,6 +217,7 @@ ForeignRules StepRules() {
       {"resume_from_checkpoint", SwitchFor("resume", "true", "")},
       {"compile", SwitchFor("compile", "auto", "")},
       {"cudnn_deterministic_mode", SwitchFor("deterministic", "true", "")},
+      {"base_model_path", Nothing()},  // a variable by custom, also where nothing refers to it
       {"tensor_parallel_dim", Only({1}, "ranks divide samples, and no matrix")},
       {"context_parallel_dim", Only({1}, "ranks divide samples, and no sample")}};
   AddRules(&rules,
@@ -245,8 +248,7 @@ ForeignRules StepRules() {
   AddRules(&rules,
            {"kd_loss", "kd_ratio", "teacher_model", "teacher_checkpointer", "policy_model",
             "ref_policy_checkpointer", "ref_checkpointer", "reward_and_value_model", "reward_checkpointer",
-            "value_checkpointer", "base_model_path", "grpo_samples", "ppo_epochs", "ppo_batch_size",
-            "forward_batch_size"},
+            "value_checkpointer", "grpo_samples", "ppo_epochs", "ppo_batch_size", "forward_batch_size"},
            Missing("asks for another teacher than the data, which train does not learn from",
                    "what it learns is in LOSS of train(1)"));
   AddRules(&rules, {"quantizer", "fake_quant_after_n_steps"},
@@ -282,7 +284,7 @@ void FinishLength(ForeignFile* file) {
 void FinishOptimizer(ForeignFile* file) {
   const auto component = file->Find("optimizer._component_");
   if (!component || !IsSgd(*file) || file->IsOverridden("optimizer", "sgd")) return;
-  if (!file->Find("optimizer.momentum")) file->Give(*component, "beta1", "0");
+  if (!file->Find("optimizer.momentum")) GiveNoMomentum(*component, file);
   if (!file->Find("optimizer.weight_decay")) file->Give(*component, "weight-decay", "0");
 }
 

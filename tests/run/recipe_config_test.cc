@@ -112,6 +112,34 @@ TEST(RecipeConfigTest, AFileOfAxolotlBecomesTheOptionsThatMeanTheSame) {
   EXPECT_THAT(file.defaults, AllOf(Contains(Pair("min-lr-ratio", "0")), Contains(Pair("beta2", "0.999"))));
 }
 
+TEST(RecipeConfigTest, NoEvaluationsOfAxolotlAreSaidWhereThereIsSomethingToEvaluateOn) {
+  const std::string never = "evals_per_epoch: 0\nval_set_size: ";
+  EXPECT_EQ(OfAxolotl(never + "0").count("eval-every"), 0u);
+  EXPECT_EQ(OfAxolotl("evals_per_epoch: 0").count("eval-every"), 0u);
+  EXPECT_THAT(OfAxolotl(never + "0.1"), Contains(Pair("eval-every", "0")));
+  for (const char* const option : {"eval-data", "eval-split"}) {
+    EXPECT_THAT(OptionsOf(ReadBeside(option, "0.1", kAxolotl + never + "0")),
+                Contains(Pair("eval-every", "0")))
+        << option;
+  }
+  EXPECT_THAT(RefusalOf(kAxolotl + "evals_per_epoch: never"), HasSubstr("must be a whole number"));
+}
+
+TEST(RecipeConfigTest, TablesKernelsAndLogsOfAxolotlAreWithoutEffect) {
+  const OptionsOfFile file = Read(kAxolotl +
+                                  "eval_table_max_new_tokens: 128\nflash_attn_fuse_qkv: false\n"
+                                  "liger_swiglu: true\nrelora_cpu_offload: false\nuse_swanlab: true\n"
+                                  "plugins: [axolotl.integrations.swanlab.SwanLabPlugin]\n");
+  EXPECT_THAT(file.notices,
+              Contains(HasSubstr("without effect here: eval_table_max_new_tokens, flash_attn_fuse_qkv, "
+                                 "liger_swiglu, plugins, relora_cpu_offload, use_swanlab")));
+}
+
+TEST(RecipeConfigTest, AnUnknownKeyThatIsNullSaysNothing) {
+  const OptionsOfFile file = Read(kAxolotl + "a_new_key:\nfsdp_config: {a_new_one: null}\n");
+  EXPECT_THAT(file.notices, Contains(HasSubstr("without effect here: a_new_key, fsdp_config.a_new_one")));
+}
+
 TEST(RecipeConfigTest, AFileOfTorchtuneBecomesTheOptionsThatMeanTheSame) {
   const std::string path = Fixture("run/recipes/torchtune_lora.yaml");
   const OptionsOfFile file = ReadRecipe(test::ReadFile(path), path).value();
@@ -298,6 +326,17 @@ TEST(RecipeConfigTest, WhatAsksForAnotherResultIsRefusedByNameAndLine) {
     EXPECT_THAT(RefusalOf(text), AllOf(HasSubstr(said), HasSubstr("(line "))) << text;
   }
   EXPECT_EQ(RefusalOf(kAxolotl + "rl:\nreward_model: false\ntokens: []\nresume_from_checkpoint: null"), "");
+}
+
+TEST(RecipeConfigTest, SetsOfTorchtuneThatAreTextAreToldAsText) {
+  for (const char* const builder :
+       {"text_completion_dataset", "wikitext_dataset", "cnn_dailymail_articles_dataset"}) {
+    EXPECT_THAT(Read(kTorchtune + "dataset: {_component_: torchtune.datasets." + builder + "}").notices,
+                Contains(AllOf(HasSubstr("'dataset'"), HasSubstr("--records lm"))))
+        << builder;
+  }
+  EXPECT_THAT(Read(kTorchtune + "dataset: {_component_: torchtune.datasets.alpaca_dataset}").notices,
+              Contains(HasSubstr("--records sft")));
 }
 
 TEST(RecipeConfigTest, AValueThatAnOptionCanTakeThePlaceOfIsRefusedByThatOption) {
@@ -503,6 +542,20 @@ TEST(RecipeConfigTest, WhatAnOptimizerMeansGoesWithItWhereAnotherOverridesIt) {
   EXPECT_THAT(ReadBeside("optimizer", "lion", "lora: {optim: adamw_bnb_8bit}").notices, IsEmpty());
 }
 
+TEST(RecipeConfigTest, AnSgdWithoutMomentumTakesTheOneThatIsCycled) {
+  for (const std::string& text : {kAxolotl + "optimizer: sgd", std::string("lora: {optim: sgd}"),
+                                  std::string("optimizer: {_component_: torch.optim.SGD}")}) {
+    EXPECT_EQ(OptionsOf(ReadBeside("cycle-momentum", "true", text)).count("beta1"), 0u) << text;
+    EXPECT_THAT(OptionsOf(ReadBeside("cycle-momentum", "false", text)), Contains(Pair("beta1", "0"))) << text;
+  }
+  const std::string own = "lora: {optim: sgd}\n";
+  EXPECT_EQ(OptionsOf(Read(own + "cycle-momentum: true")).count("beta1"), 0u);
+  EXPECT_EQ(OptionsOf(Read(own + "cycle_momentum: true")).count("beta1"), 0u);
+  EXPECT_EQ(OptionsOf(Read(own + "beta1: 0.8")).count("beta1"), 0u) << "it is read as train's own";
+  EXPECT_THAT(OptionsOf(ReadBeside("cycle-momentum", "false", own + "cycle-momentum: true")),
+              Contains(Pair("beta1", "0")));
+}
+
 TEST(RecipeConfigTest, NumbersOfSgdGiveWayToAnotherOptimizerWithTheirLine) {
   const OptionsOfFile file = ReadBeside(
       "optimizer", "adamw",
@@ -562,6 +615,19 @@ TEST(RecipeConfigTest, ReferencesWithinAFileAreResolved) {
               HasSubstr("refers to itself"));
   EXPECT_THAT(RefusalOf(kTorchtune + "output_dir: ${seed"), HasSubstr("without an end"));
   EXPECT_THAT(RefusalOf(kTorchtune + "output_dir: ${optimizer}"), HasSubstr("no single value"));
+}
+
+TEST(RecipeConfigTest, AKeyThatOthersReferToMayHaveAnyName) {
+  const OptionsOfFile file = Read(kTorchtune + "name: part0\nroot: ${name}/x\noutput_dir: /tmp/${root}\n");
+  EXPECT_THAT(OptionsOf(file), Contains(Pair("out", "/tmp/part0/x")));
+  EXPECT_THAT(file.notices, IsEmpty());
+  EXPECT_THAT(OfTorchtune("base_model_path: .\ncheckpointer: {checkpoint_dir: '${base_model_path}'}"),
+              Contains(Pair("init", ".")));
+  EXPECT_EQ(RefusalOf(kTorchtune + "base_model_path: /models/x"), "");
+  EXPECT_THAT(RefusalOf(kTorchtune + "name: part0\noutput_dir: /tmp/x"),
+              AllOf(HasSubstr("key 'name' is none that is read here"), HasSubstr("(line 2)")));
+  EXPECT_THAT(RefusalOf(kTorchtune + "paths: {base: x}\noutput_dir: ${paths.base}"),
+              HasSubstr("key 'paths' is none that is read here"));
 }
 
 TEST(RecipeConfigTest, FilesOfTheLoraTrainerMayHoldKeysOfTrain) {
