@@ -11,6 +11,7 @@
 #include "lib/io/byte_source.h"
 #include "lib/run/deepspeed_rules.h"
 #include "lib/run/foreign_file.h"
+#include "lib/run/world_settings.h"
 
 namespace trainwright {
 namespace {
@@ -58,6 +59,13 @@ json ParseObject(std::string_view text, const std::string& path) {
   }
   if (!root.is_object()) throw Error(ErrorCode::kUsage, path, "is not a JSON object", "", kWanted);
   return root;
+}
+
+/// Before the keys that have a meaning with stage 3 alone are refused one by one.
+void RefuseStageThree(const ForeignFile& file) {
+  const auto stage = file.Find("zero_optimization.stage");
+  if (!stage || *stage->value != 3) return;
+  throw NoZeroThree(file.path() + ": key '" + stage->name + "': 3", file.PlaceOf(stage->name));
 }
 
 /// How the loss scale of fp16 moves, which no option changes: lib/optim/loss_scaler.h.
@@ -144,6 +152,7 @@ OptionsOfFile ParseDeepSpeedConfig(std::string_view text, const std::string& pat
                     .open_word = "auto",
                     .line_of = [text](const std::string& name) { return LineOfKey(text, name); },
                     .given = given});
+  RefuseStageThree(file);
   file.Take(DeepSpeedRules());
   TakePrecision(&file);
   TakeBuckets(&file);

@@ -5,7 +5,6 @@
 
 #include "lib/run/foreign_optimizer.h"
 #include "lib/run/foreign_rules.h"
-#include "lib/run/world_settings.h"
 #include "lib/spec/optimizer_options.h"
 
 namespace trainwright {
@@ -33,14 +32,15 @@ ForeignRules StepRules() {
       {"steps_per_print", Nothing(std::string(kNoEffect) + ": --log-every says which steps get a record")},
       {"wall_clock_breakdown",
        Always(false, std::string(kNoEffect) + ": metrics.jsonl says what a step's time goes into")},
-      {"zero_allow_untested_optimizer", Nothing()}};
+      {"zero_allow_untested_optimizer", Nothing()},
+      {"zero_force_ds_cpu_optimizer", Nothing()},
+      {"compile", Unread(std::string(kNoEffect) + ": --compile says what is compiled")}};
 }
 
+/// Of 3 nothing is left to take: the file was refused for it before.
 void TakeStage(const ForeignKey& key, ForeignFile* file) {
   CheckWhole(0, 3)(key, file);
-  const auto stage = key.value->get<int64_t>();
-  if (stage == 3) throw NoZeroThree(file->path() + ": key '" + key.name + "': 3", file->PlaceOf(key.name));
-  file->Give(key, "zero", std::to_string(stage));
+  file->Give(key, "zero", std::to_string(key.value->get<int64_t>()));
 }
 
 void TakeOffload(const ForeignKey& key, ForeignFile* file) {
@@ -72,9 +72,12 @@ ForeignRules ZeroRules() {
       {"sub_group_size", Nothing(three)}};
   for (const char* const name :
        {"max_live_parameters", "max_reuse_distance", "prefetch_bucket_size", "param_persistence_threshold",
-        "gather_16bit_weights_on_model_save", "gather_fp16_weights_on_model_save"}) {
-    rules.push_back({"stage3_" + std::string(name), Nothing(three)});
+        "model_persistence_threshold", "gather_16bit_weights_on_model_save"}) {
+    for (const char* const prefix : {"", "stage3_"}) {
+      rules.push_back({std::string(prefix) + name, Nothing(three)});
+    }
   }
+  rules.push_back({"stage3_gather_fp16_weights_on_model_save", Nothing(three)});
   rules.push_back(
       {"cpu_offload", Missing("is an old name", "write \"offload_optimizer\": {\"device\": \"cpu\"}")});
   for (ForeignRule& rule : rules) rule.name = zero + rule.name;
@@ -114,7 +117,7 @@ void TakeOptimizer(const ForeignKey& key, ForeignFile* file) {
   for (const char* const name : {"optimizer.params.momentum", "optimizer.params.betas"}) {
     if (file->Find(name) || file->IsLeftOpen(name)) return;
   }
-  file->Give(key, "beta1", "0");
+  GiveNoMomentum(key, file);
 }
 
 void TakeBetas(const ForeignKey& key, ForeignFile* file) {

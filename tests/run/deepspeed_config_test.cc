@@ -188,6 +188,44 @@ TEST(DeepSpeedConfigTest, SgdOfAFileWithoutMomentumHasNone) {
             0u);
 }
 
+TEST(DeepSpeedConfigTest, AnSgdWithoutMomentumTakesTheOneThatIsCycled) {
+  const auto beside = [](const std::string& word) {
+    const auto given = [&](const std::string& key) { return key == "cycle-momentum" ? word : std::string(); };
+    return OptionsOf(ParseDeepSpeedConfig(R"({"optimizer": {"type": "SGD"}})", "ds.json", given));
+  };
+  EXPECT_EQ(beside("true"), (Options{{"optimizer", "sgd"}}));
+  EXPECT_EQ(beside("false"), (Options{{"optimizer", "sgd"}, {"beta1", "0"}}));
+}
+
+TEST(DeepSpeedConfigTest, StageThreeIsRefusedBeforeTheKeysThatItAloneHas) {
+  for (const char* const text : {R"({"zero_optimization": {"offload_param": {"device": "cpu"}, "stage": 3}})",
+                                 R"({"a_new_key": 1, "zero_optimization": {"another": 1, "stage": 3}})"}) {
+    EXPECT_THAT(RefusalOf(text),
+                AllOf(HasSubstr("'zero_optimization.stage': 3: does not exist here"), HasSubstr("--zero 2")))
+        << text;
+  }
+}
+
+TEST(DeepSpeedConfigTest, KeysOfStageThreeHaveNoEffectUnderEitherName) {
+  for (const std::string name :
+       {"max_live_parameters", "max_reuse_distance", "prefetch_bucket_size", "param_persistence_threshold",
+        "model_persistence_threshold", "gather_16bit_weights_on_model_save"}) {
+    for (const std::string& key : {name, "stage3_" + name}) {
+      EXPECT_THAT(
+          NoticesOf("{\"zero_optimization\": {\"stage\": 2, \"" + key + "\": 1}}"),
+          ElementsAre(AllOf(HasSubstr("'zero_optimization." + key + "'"), HasSubstr("stage 3 alone"))))
+          << key;
+    }
+  }
+}
+
+TEST(DeepSpeedConfigTest, WhatDeepSpeedChecksOrCompilesForItselfHasNoEffect) {
+  EXPECT_THAT(NoticesOf(R"({"zero_force_ds_cpu_optimizer": false, "zero_allow_untested_optimizer": true})"),
+              IsEmpty());
+  EXPECT_THAT(NoticesOf(R"({"compile": {"disable": false, "backend": "inductor"}})"),
+              ElementsAre(HasSubstr("key 'compile': has no effect here: --compile")));
+}
+
 TEST(DeepSpeedConfigTest, TheLastRateOfACosineGoesWithItWhereAnotherScheduleOverridesIt) {
   const std::string text = R"({"scheduler": {"type": "WarmupCosineLR", "params": {"cos_min_ratio": 0.05}}})";
   const auto beside = [&](const std::string& schedule) {
