@@ -1,8 +1,9 @@
-# trainwright_cache_dir(VARIABLE): the folder that scripts/fetch_*.sh fill (cache_dir in scripts/common.sh).
+# trainwright_cache_dir(VARIABLE): the folder that scripts/fetch_*.sh fill (cache_dir in scripts/common.sh). An
+# empty variable counts as unset.
 function(trainwright_cache_dir variable)
-  if(DEFINED ENV{TRAINWRIGHT_LIBTORCH_CACHE})
+  if(NOT "$ENV{TRAINWRIGHT_LIBTORCH_CACHE}" STREQUAL "")
     set(folder $ENV{TRAINWRIGHT_LIBTORCH_CACHE})
-  elseif(DEFINED ENV{XDG_CACHE_HOME})
+  elseif(NOT "$ENV{XDG_CACHE_HOME}" STREQUAL "")
     set(folder $ENV{XDG_CACHE_HOME}/trainwright)
   else()
     set(folder $ENV{HOME}/.cache/trainwright)

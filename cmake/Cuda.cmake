@@ -29,8 +29,8 @@ function(trainwright_add_cuda_plugin target)
   target_compile_options(${target} PRIVATE
     "$<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=-Wall,-Wextra;-Werror=all-warnings>"
     $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Wno-unused-parameter -Wno-missing-field-initializers>
-    "$<$<COMPILE_LANGUAGE:CXX>:SHELL:-idirafter ${TRAINWRIGHT_TORCH_ROOT}/include>"
-    "$<$<COMPILE_LANGUAGE:CXX>:SHELL:-idirafter ${TRAINWRIGHT_TORCH_ROOT}/include/torch/csrc/api/include>")
+    "$<$<COMPILE_LANGUAGE:CXX>:SHELL:-idirafter \"${TRAINWRIGHT_TORCH_ROOT}/include\">"
+    "$<$<COMPILE_LANGUAGE:CXX>:SHELL:-idirafter \"${TRAINWRIGHT_TORCH_ROOT}/include/torch/csrc/api/include\">")
   target_link_libraries(${target} PRIVATE CUDA::cudart ${TRAINWRIGHT_TORCH_LIB}/libc10_cuda.so
     ${TRAINWRIGHT_TORCH_LIB}/libtorch_cpu.so ${TRAINWRIGHT_TORCH_LIB}/libc10.so)
   target_link_options(${target} PRIVATE -Wl,-z,defs -Wl,--allow-shlib-undefined)

@@ -22,5 +22,10 @@ else()
   set(TRAINWRIGHT_YAML yaml-cpp)
 endif()
 if(TRAINWRIGHT_TESTS)
-  find_package(GTest REQUIRED)
+  find_package(GTest)
+  if(NOT GTest_FOUND)
+    message(FATAL_ERROR "GoogleTest was not found.\n"
+      "Install the packages libgtest-dev and libgmock-dev (scripts/setup.sh --tests does), or configure with "
+      "-DTRAINWRIGHT_TESTS=OFF for the tools alone.")
+  endif()
 endif()

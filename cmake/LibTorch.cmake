@@ -20,10 +20,11 @@ set(TRAINWRIGHT_TORCH_LIB ${TRAINWRIGHT_TORCH_ROOT}/lib)
 message(STATUS "LibTorch: ${TRAINWRIGHT_TORCH_ROOT}")
 
 add_library(trainwright_torch INTERFACE)
-# -idirafter: the wheel ships its own fmt and protobuf headers, which must not shadow the system's.
+# -idirafter: the wheel ships its own fmt and protobuf headers, which must not shadow the system's. Quoted: SHELL: is split at
+# blanks.
 target_compile_options(trainwright_torch INTERFACE
-  "SHELL:-idirafter ${TRAINWRIGHT_TORCH_ROOT}/include"
-  "SHELL:-idirafter ${TRAINWRIGHT_TORCH_ROOT}/include/torch/csrc/api/include"
+  "SHELL:-idirafter \"${TRAINWRIGHT_TORCH_ROOT}/include\""
+  "SHELL:-idirafter \"${TRAINWRIGHT_TORCH_ROOT}/include/torch/csrc/api/include\""
   -Wno-unused-parameter -Wno-sign-compare -Wno-deprecated-declarations)
 target_link_libraries(trainwright_torch INTERFACE
   ${TRAINWRIGHT_TORCH_LIB}/libtorch_cpu.so ${TRAINWRIGHT_TORCH_LIB}/libc10.so)

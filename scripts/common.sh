@@ -76,6 +76,13 @@ sees_nvidia_driver() {
   compgen -G '/dev/nvidia[0-9]*' > /dev/null || { command -v nvidia-smi > /dev/null && nvidia-smi -L > /dev/null 2>&1; }
 }
 
+# has_cuda_13: whether the nvcc that cmake/Cuda.cmake takes is of CUDA 13, as LibTorch is. That of Debian's packages is older.
+has_cuda_13() {
+  local nvcc
+  nvcc=${CUDACXX:-$(command -v nvcc || printf /usr/local/cuda/bin/nvcc)}
+  [[ $("$nvcc" --version 2> /dev/null) == *'release 13.'* ]]
+}
+
 # How many compilers to run at once: a file that includes torch takes up to 2 GB.
 build_jobs() {
   local cores memory_gib

@@ -5,8 +5,8 @@
 #
 # Works in DIR (default: quickstart/) and trains on N tokens (default: 600000, about half of the data). Takes under 25
 # minutes on two cores, of which about six are training. May be stopped at any moment and run again: what is done is not
-# done twice, and a training run goes on where it was. Where an NVIDIA driver and nvcc are, it trains on the GPU: what LibTorch
-# needs for that is fetched, too (2 GB).
+# done twice, and a training run goes on where it was. Where an NVIDIA driver and CUDA 13's nvcc are, it trains on the GPU: what
+# LibTorch needs for that is fetched, too (2 GB).
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 # shellcheck source=scripts/common.sh
@@ -34,22 +34,21 @@ root=$PWD
 
 heading "1/5 Set-up"
 scripts/setup.sh
-cuda=()
-! sees_nvidia_driver || cuda=(--cuda)
+cuda=() settings=() plugin=()
+if sees_nvidia_driver; then
+  if has_cuda_13; then
+    cuda=(--cuda) settings=(-DTRAINWRIGHT_CUDA=ON) plugin=(trainwright_cuda)
+  else
+    say "there is an NVIDIA driver and no nvcc of CUDA 13: trains on the CPU (a CUDA 13 toolkit builds the plugin for the GPU)"
+    settings=(-DTRAINWRIGHT_CUDA=OFF)  # a folder keeps what an earlier try has set
+  fi
+fi
 scripts/fetch_libtorch.sh "${cuda[@]}"
 
 heading "2/5 Build"
-tests=()
-[[ -e build/release/CMakeCache.txt ]] || tests=(-DTRAINWRIGHT_TESTS=OFF)  # a folder with tests keeps them
-plugin=()
-if ((${#cuda[@]})); then
-  if command -v nvcc > /dev/null || [[ -x /usr/local/cuda/bin/nvcc ]]; then
-    tests+=(-DTRAINWRIGHT_CUDA=ON) plugin=(trainwright_cuda)
-  else
-    say "there is an NVIDIA driver and no nvcc: trains on the CPU (a CUDA 13 toolkit builds the plugin for the GPU)"
-  fi
-fi
-configure release "${tests[@]}"
+# A folder with tests keeps them. CMake writes this file when it has configured one; its cache, when it has failed, too.
+[[ -e build/release/CTestTestfile.cmake ]] || settings+=(-DTRAINWRIGHT_TESTS=OFF)
+configure release "${settings[@]}"
 build release pretokenize pack train evaluate generate embed ckpt-compress gpu-probe bench "${plugin[@]}"
 
 # What follows is what a user would type, in this folder and with these tools in PATH.

@@ -7,7 +7,8 @@
 #
 # For Debian 12 and Ubuntu 24.04, as root or as a user with sudo. When everything is there it touches nothing and
 # needs no network. On another system, install what the lists below name by your own means and build with
-# `cmake --preset release && cmake --build --preset release`.
+# `cmake --preset release && cmake --build --preset release`; without the second list, with -DTRAINWRIGHT_TESTS=OFF after
+# the first `release`.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 # shellcheck source=scripts/common.sh

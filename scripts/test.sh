@@ -4,8 +4,8 @@
 # usage: scripts/test.sh [release] [cuda] [asan] [tsan]
 #
 #   release   the optimised build of everything, and all tests
-#   cuda      the CUDA plugins for compute capability 7.5, 8.0 and 9.0, compiled where nvcc is, loaded, and looked through; a GPU
-#             is not needed
+#   cuda      the CUDA plugins for compute capability 7.5, 8.0 and 9.0, compiled where CUDA 13's nvcc is, loaded, and looked
+#             through; a GPU is not needed
 #   asan      the layers and tools without torch under AddressSanitizer and UndefinedBehaviorSanitizer, and their tests
 #   tsan      the multi-threaded layers without torch and the CUDA kernels (on the host) under ThreadSanitizer, and their tests
 #
@@ -68,13 +68,13 @@ for suite in "${suites[@]}"; do
       ;;
     cuda)
       heading "CUDA plugin"
-      if command -v nvcc > /dev/null || [[ -x /usr/local/cuda/bin/nvcc ]]; then
+      if has_cuda_13; then
         part "cuda: configure" configure cuda -DTRAINWRIGHT_TESTS=ON "$werror"
         part "cuda: build" build cuda cuda_plugin_tests
         part "cuda: tests" test_suite cuda --tests-regex '^cuda/'
         cuda_plugin='compiled and loaded'
       else
-        cuda_plugin='left out: there is no nvcc'
+        cuda_plugin='left out: there is no nvcc of CUDA 13'
       fi
       ;;
     asan)

@@ -201,6 +201,26 @@ class FetchArrowTest(FetchTest, unittest.TestCase):
         self.assertIn(f"/arrow-{version})", (SOURCE / "cmake/Arrow.cmake").read_text())
 
 
+class CacheFolderTest(unittest.TestCase):
+    def folder(self, command, variables):
+        result = subprocess.run(command, cwd=SOURCE, env={"PATH": os.environ["PATH"], "HOME": "/home/a b", **variables},
+                                text=True, capture_output=True, check=True, timeout=60)
+        return (result.stdout + result.stderr).strip()  # message() writes to standard error
+
+    def test_cmake_looks_where_the_scripts_fetch_to(self):
+        with tempfile.TemporaryDirectory() as folder:
+            script = pathlib.Path(folder) / "cache_dir.cmake"
+            script.write_text(f'include("{SOURCE.resolve()}/cmake/CacheDir.cmake")\ntrainwright_cache_dir(cache)\n'
+                              'message("${cache}")\n')
+            for variables, expected in (({}, "/home/a b/.cache/trainwright"),
+                                        ({"XDG_CACHE_HOME": ""}, "/home/a b/.cache/trainwright"),
+                                        ({"XDG_CACHE_HOME": "/x y"}, "/x y/trainwright"),
+                                        ({"XDG_CACHE_HOME": "/x", "TRAINWRIGHT_LIBTORCH_CACHE": ""}, "/x/trainwright"),
+                                        ({"XDG_CACHE_HOME": "/x", "TRAINWRIGHT_LIBTORCH_CACHE": "/own"}, "/own")):
+                self.assertEqual(self.folder(["bash", "-c", "source scripts/common.sh; cache_dir"], variables), expected)
+                self.assertEqual(self.folder(["cmake", "-P", script], variables), expected)
+
+
 class DriverTest(unittest.TestCase):
     """When quickstart.sh takes the libraries of CUDA, too."""
 
