@@ -13,6 +13,7 @@
 #include "lib/base/bytes.h"
 #include "lib/base/error.h"
 #include "lib/base/log.h"
+#include "lib/documents/byte_order_mark.h"
 #include "lib/documents/chat_record.h"
 #include "lib/documents/folder_template.h"
 #include "lib/io/byte_source.h"
@@ -267,9 +268,11 @@ ChatTemplate ParseChatTemplate(std::string_view text, const std::string& name) {
   chat_template.name = name;
   std::array<bool, kTemplatePartCount> seen = {};
   size_t number = 0;
+  text = WithoutByteOrderMark(text);
   while (!text.empty()) {
     const size_t end = std::min(text.find('\n'), text.size());
-    const std::string_view line_text = text.substr(0, end);
+    std::string_view line_text = text.substr(0, end);
+    if (line_text.ends_with('\r')) line_text.remove_suffix(1);
     text.remove_prefix(std::min(end + 1, text.size()));
     ++number;
     LineParser line(line_text, "template " + name + ", line " + std::to_string(number));

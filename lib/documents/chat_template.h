@@ -68,7 +68,7 @@ inline constexpr size_t kTemplatePartCount = 12;
 
 struct ChatTemplate {
   std::string name;  ///< of a built-in one, or the path
-  std::string text;  ///< the lines, without comments: what provenance keeps
+  std::string text;  ///< the lines, each with a newline, without comments: what provenance keeps
   std::array<std::vector<TemplateItem>, kTemplatePartCount> parts;
   std::array<bool, 3> trim = {};  ///< by ChatRole
   bool marks_are_text = false;    ///< its <|marks|> are ordinary text to the models trained with it

@@ -8,6 +8,7 @@
 
 #include "lib/base/error.h"
 #include "lib/base/log.h"
+#include "lib/documents/byte_order_mark.h"
 #include "lib/documents/input_slice.h"
 #include "lib/formats/token_stream.h"
 #include "lib/formats/zstd_frame.h"
@@ -66,7 +67,16 @@ void RefuseTokens(const std::string& name, bool guessed, std::string_view start)
               "evaluate --format shards reads them; pack --cat prints their text");
 }
 
-/// Where nobody says how to read it: tokens of a program or a picture are hardly meant.
+constexpr char kUtf16Way[] = "iconv -f UTF-16 -t UTF-8";
+
+/// Where nobody says how to read it: what Windows calls Unicode, which has zero bytes between letters.
+void RefuseUtf16(const std::string& name, bool guessed, std::string_view start) {
+  if (!guessed || !HasUtf16Mark(start)) return;
+  throw Error(ErrorCode::kBadInput, name, "is UTF-16 by its first bytes, and text is UTF-8", "",
+              std::string(kUtf16Way) + " converts it");
+}
+
+/// Likewise: tokens of a program or a picture are hardly meant.
 void RefuseBinary(const std::string& name, bool guessed, InputFormat format, std::string_view start) {
   if (!guessed || format != InputFormat::kLines) return;
   const size_t zero = start.substr(0, kLookedAtBytes).find('\0');
@@ -196,12 +206,16 @@ void DocumentReader::ThrowIfWritten() const {
 void DocumentReader::CheckBeginning(std::string_view read) const {
   const DocumentInput& input = inputs_[next_input_ - 1];
   const bool names_parquet = input.path.ends_with(".parquet");
+  if (!input.guessed && input.begin == 0 && HasUtf16Mark(read)) {
+    LogWarning(source_->name() + ": looks like UTF-16 but is read as it is; " + kUtf16Way + " converts it");
+  }
   if (!input.guessed && !names_parquet) return;
   const std::string of_file = IsPart(input) ? BeginningOf(input.path) : std::string();
   const std::string_view start = IsPart(input) ? std::string_view(of_file) : read;
   RefuseParquet(source_->name(), input, start);
   RefuseArrow(source_->name(), input.guessed, start);
   RefuseTokens(source_->name(), input.guessed, start);
+  RefuseUtf16(source_->name(), input.guessed, start);
   RefuseBinary(source_->name(), input.guessed, format_, start);
   const bool looks_like_json = start.starts_with("{\"") || start.starts_with("{ \"");
   if (!input.guessed || format_ != InputFormat::kLines || !looks_like_json) return;

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "lib/documents/byte_order_mark.h"
 #include "lib/tok/utf8.h"
 
 namespace trainwright {
@@ -44,14 +45,10 @@ std::optional<DocumentProblem> DocumentText::ReadJson(std::string_view line, std
 }
 
 std::string_view RawRecord(const RecordBatch& batch, size_t index) {
-  constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
   const Record& record = batch.records[index];
-  std::string_view raw = std::string_view(batch.bytes).substr(record.begin, record.end - record.begin);
-  if (batch.format == InputFormat::kJsonl && batch.first_record + index == 1 && batch.skipped_bytes == 0 &&
-      raw.starts_with(kByteOrderMark)) {
-    raw.remove_prefix(kByteOrderMark.size());
-  }
-  return raw;
+  const std::string_view raw = std::string_view(batch.bytes).substr(record.begin, record.end - record.begin);
+  const bool is_first = batch.first_record + index == 1 && batch.skipped_bytes == 0;
+  return batch.format == InputFormat::kJsonl && is_first ? WithoutByteOrderMark(raw) : raw;
 }
 
 std::string PlaceOf(const RecordBatch& batch, size_t index) {

@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "lib/base/error.h"
+#include "lib/documents/byte_order_mark.h"
 #include "lib/documents/json_objects.h"
 #include "lib/documents/record_reader.h"
 #include "lib/formats/bad_input.h"
@@ -256,9 +257,7 @@ std::unique_ptr<VectorReader> OpenVectors(const std::string& path) {
     const RowsInFile rows = RawRows(*reader);
     return std::make_unique<BinaryVectors>(std::move(reader), rows);
   }
-  constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
-  std::string_view text = AsText(start);
-  if (text.starts_with(kByteOrderMark)) text.remove_prefix(kByteOrderMark.size());
+  const std::string_view text = WithoutByteOrderMark(AsText(start));
   const size_t first = text.find_first_not_of(" \t\r\n");
   if (IsCompressed(start) || (first != std::string_view::npos && text[first] == '{')) {
     return std::make_unique<JsonlVectors>(path);

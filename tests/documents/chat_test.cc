@@ -131,6 +131,16 @@ TEST(ChatTemplateTest, ErrorsNameTheLine) {
   for (const std::string& name : BuiltInTemplateNames()) EXPECT_EQ(LoadChatTemplate(name).name, name);
 }
 
+TEST(ChatTemplateTest, LineEndsAndTheByteOrderMarkOfWindowsChangeNothing) {
+  const std::string lines =
+      "# a comment\n\nuser {content} \"\\n\"\nassistant [ {content} ]\ntrim user assistant\n";
+  std::string of_windows = "\xEF\xBB\xBF";
+  for (const char c : lines) of_windows += c == '\n' ? std::string("\r\n") : std::string(1, c);
+  const ChatTemplate expected = ParseChatTemplate(lines, "t"), found = ParseChatTemplate(of_windows, "t");
+  EXPECT_EQ(found.text, expected.text);
+  EXPECT_EQ(found.trim, expected.trim);
+}
+
 /// A tokenizer whose ids are bytes, which knows one special token, marks the beginning of a text, and counts
 /// calls.
 class CountingTokenizer final : public Tokenizer {

@@ -114,6 +114,22 @@ TEST(DocumentReaderTest, FilesOfOtherToolsAreNoTextUnlessAskedAndAreNamed) {
   }
 }
 
+TEST(DocumentReaderTest, Utf16IsNamedWithTheCommandThatConvertsIt) {
+  for (const std::string& content :
+       {std::string("\xFF\xFEh\0i\0\n\0", 8), std::string("\xFE\xFF\0h\0i\0\n", 8)}) {
+    for (const InputFormat format : {InputFormat::kLines, InputFormat::kJsonl}) {
+      const std::string message =
+          test::MessageOf([&] { ReadContent(content, {.path = "a", .format = format, .guessed = true}); });
+      EXPECT_NE(message.find("is UTF-16"), std::string::npos) << message;
+      EXPECT_NE(message.find("iconv -f UTF-16 -t UTF-8"), std::string::npos) << message;
+    }
+    testing::internal::CaptureStderr();
+    ReadContent(content, {.path = "a", .format = InputFormat::kFile});
+    const std::string warning = testing::internal::GetCapturedStderr();
+    EXPECT_NE(warning.find("iconv -f UTF-16 -t UTF-8"), std::string::npos) << warning;
+  }
+}
+
 TEST(DocumentReaderTest, AHintNamesFormatWhereTheToolHasItAndElseWhatCanBeRead) {
   const auto hint = [](bool has_flag) {
     return test::MessageOf([&] {
