@@ -5,6 +5,7 @@
 
 #include "lib/base/checksum.h"
 #include "lib/base/error.h"
+#include "lib/io/atomic_folder.h"
 
 namespace trainwright {
 namespace {
@@ -34,6 +35,31 @@ void RequireAlike(const ShardSetPart& first, const ShardSetPart& other) {
            "pack both with the same --chunk");
   }
 }
+
+/// A set by itself. What was opened may be a copy of it, or a file without a name.
+class SetOfName final : public ShardSet {
+ public:
+  explicit SetOfName(NamedShardSet named)
+      : name_(WithoutLastSlash(std::move(named.name))), set_(std::move(named.set)) {}
+  const ShardSetHeader& header() const override { return set_->header(); }
+  const ShardTotals& totals() const override { return set_->totals(); }
+  const std::vector<ShardInfo>& shards() const override { return set_->shards(); }
+  uint64_t chunks() const override { return set_->chunks(); }
+  std::vector<ShardSetPart> parts() const override {
+    std::vector<ShardSetPart> parts = set_->parts();
+    for (ShardSetPart& part : parts) part.name = name_;
+    return parts;
+  }
+  const Sha256Digest& content_sha256() const override { return set_->content_sha256(); }
+  std::vector<Chunk> ReadFrameOf(uint64_t chunk, uint64_t* first_chunk) const override {
+    return set_->ReadFrameOf(chunk, first_chunk);
+  }
+  void VerifyAll() const override { set_->VerifyAll(); }
+
+ private:
+  std::string name_;
+  std::unique_ptr<ShardSet> set_;
+};
 
 class JoinedShardSet final : public ShardSet {
  public:
@@ -100,7 +126,7 @@ class JoinedShardSet final : public ShardSet {
 
 std::unique_ptr<ShardSet> JoinShardSets(std::vector<NamedShardSet> sets, UnlikeSets unlike) {
   TRAINWRIGHT_CHECK(!sets.empty());
-  if (sets.size() == 1) return std::move(sets[0].set);
+  if (sets.size() == 1) return std::make_unique<SetOfName>(std::move(sets[0]));
   return std::make_unique<JoinedShardSet>(std::move(sets), unlike);
 }
 

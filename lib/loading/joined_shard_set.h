@@ -19,8 +19,8 @@ struct NamedShardSet {
 /// Whether sets of unlike records, or with chunks of unlike lengths, may be joined.
 enum class UnlikeSets { kRefused, kTaken };
 
-/// A single set comes back as it is. Of unlike sets the header's record_kind is that of the first and its
-/// chunk_tokens the largest; parts() gives those of each.
+/// A single set stays as it is, but for the name of its part. Of unlike sets the header's record_kind is that
+/// of the first and its chunk_tokens the largest; parts() gives those of each, by the names given here.
 /// \throws Error{kBadInput} naming the first set whose tokenizer is not that of sets[0] or, where they are
 ///     refused, whose records or chunk length are not
 std::unique_ptr<ShardSet> JoinShardSets(std::vector<NamedShardSet> sets,

@@ -85,5 +85,18 @@ TEST(JoinUnlikeSets, ASetByItselfIsOnePart) {
   EXPECT_EQ(parts[0].documents, 6u);
 }
 
+TEST(JoinShardSets, ASetByItselfHasTheNameThatItWasGiven) {
+  std::vector<NamedShardSet> sets;
+  sets.push_back({"nfs/nli/", std::make_unique<MemoryShardSet>(test::NumberedDocuments(6), 2)});
+  const ShardSet* given = sets[0].set.get();
+  const auto joined = JoinShardSets(std::move(sets));
+  const std::vector<ShardSetPart> parts = joined->parts();
+  ASSERT_EQ(parts.size(), 1u);
+  EXPECT_EQ(parts[0].name, "nfs/nli");
+  EXPECT_EQ(parts[0].documents, 6u);
+  EXPECT_EQ(joined->content_sha256(), given->content_sha256());
+  EXPECT_EQ(joined->header().provenance_json, given->header().provenance_json);
+}
+
 }  // namespace
 }  // namespace trainwright
