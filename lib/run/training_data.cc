@@ -1,5 +1,6 @@
 #include "lib/run/training_data.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -25,6 +26,19 @@ constexpr char kMakeShardsHint[] =
     "make shards first: pretokenize FILE... | pack --chunk 32768 -o shards/   (train reads shards/ unless "
     "--data names "
     "another place)";
+
+/// How many times as many tokens as another's a set's chunks may hold where some are not full. Padding alone
+/// makes less of a difference.
+constexpr double kMostUneven = 1.1;
+
+double TokensPerChunk(const DataSource& source) {
+  return static_cast<double>(source.tokens) / static_cast<double>(source.chunks);
+}
+
+/// Whether the set may hold several parts of a document. What --overflow truncate cuts leaves one.
+bool HoldsParts(const ShardSetHeader& header) {
+  return header.overflow == OverflowPolicy::kSplit || header.mode == PackMode::kConcat;
+}
 
 std::unique_ptr<ShardSet> OpenShards(const TrainSettings& settings, const std::string& path,
                                      const char* flag) {
@@ -95,7 +109,11 @@ TrainingData::TrainingData(std::vector<NamedShardSet> sets, std::unique_ptr<Shar
                      .number = static_cast<uint32_t>(sets_.size()),
                      .records = set.set->header().record_kind,
                      .documents = totals.documents});
-    sources_.push_back({.path = set.name, .chunks = totals.chunks, .tokens = totals.tokens});
+    sources_.push_back({.path = set.name,
+                        .chunks = totals.chunks,
+                        .tokens = totals.tokens,
+                        .has_full_chunks = set.set->header().mode != PackMode::kNone});
+    if (HoldsParts(set.set->header())) documents_split_ += totals.documents_cut;
     first_chunk += totals.chunks;
     if (totals.chunks == 0 && sets.size() > 1) {
       throw Error(ErrorCode::kBadInput, set.name, "holds no chunk, so nothing can be mixed in from it", "",
@@ -152,6 +170,29 @@ std::vector<ChoiceReason> TrainingData::WeighSets(const std::string& weights) {
            "mixing " + std::to_string(sets_.size()) + " sets"}};
 }
 
+void TrainingData::RequireWeighable(const std::string& weights) const {
+  if (weights.empty() || sets_.empty()) return;
+  std::vector<const DataSource*> sources;
+  bool all_full = true;
+  for (const OrderedSet& set : sets_) {
+    if (set.records == RecordKind::kContrastive) continue;  // their chunks are of records, not of tokens
+    sources.push_back(&sources_[set.number]);
+    all_full = all_full && sources.back()->has_full_chunks;
+  }
+  if (all_full) return;
+  const auto [fewest, most] = std::minmax_element(
+      sources.begin(), sources.end(),
+      [](const DataSource* a, const DataSource* b) { return TokensPerChunk(*a) < TokensPerChunk(*b); });
+  if (TokensPerChunk(**most) <= kMostUneven * TokensPerChunk(**fewest)) return;
+  throw Error(ErrorCode::kUsage, "--data-weights",
+              "gives shares of chunks, of which " + (*fewest)->path + " has " +
+                  FormatFixed(TokensPerChunk(**fewest), 1) + " tokens in one, " + (*most)->path + " " +
+                  FormatFixed(TokensPerChunk(**most), 1) + ": they would not be shares of tokens",
+              "",
+              "pack the sets of --mode none with --mode bestfit and the --chunk of the others, or leave it "
+              "out: each chunk comes once an epoch then");
+}
+
 SplitCounts TrainingData::CountHeldOut(const DocumentSplit& split, bool masked, bool skip_bad_chunks) const {
   const SplitCounts counts = CountSplit(split, *data_, masked, skip_bad_chunks);
   if (counts.held_out_labels == 0 || counts.held_out_documents == counts.documents) {
@@ -167,8 +208,8 @@ SplitCounts TrainingData::CountHeldOut(const DocumentSplit& split, bool masked, 
   LogInfo("holding out " + std::to_string(counts.held_out_documents) + " of " +
           std::to_string(counts.documents) + " documents, " +
           FormatCount(static_cast<double>(counts.held_out_tokens)) + " tokens, to evaluate on");
-  if (const uint64_t cut = data_->totals().documents_cut; cut > 0) {
-    LogWarning("--eval-split: pack cut " + FormatNumberOf(cut, "document") +
+  if (documents_split_ > 0) {
+    LogWarning("--eval-split: pack cut " + FormatNumberOf(documents_split_, "document") +
                " into parts, and parts of one may be on both sides; a longer --chunk keeps them whole");
   }
   return counts;

@@ -27,6 +27,8 @@ struct DataSource {
   std::string path;
   double share = 1;  ///< of the chunks drawn
   uint64_t chunks = 0, tokens = 0;
+  /// Whether its chunks are full but for padding; else each is as short as a document (pack --mode none).
+  bool has_full_chunks = true;
 };
 
 /// The paths of --data, for messages.
@@ -75,6 +77,11 @@ class TrainingData {
   /// \param weights as in --data-weights
   /// \returns what was chosen; empty for one set
   std::vector<ChoiceReason> WeighSets(const std::string& weights);
+  /// For a run that begins: one that has such weights keeps them.
+  /// \param weights as in --data-weights; empty: none
+  /// \throws Error{kUsage} where chunks of sets hold so unlike numbers of tokens, since some are of
+  ///     pack --mode none, that shares of chunks are no shares of tokens
+  void RequireWeighable(const std::string& weights) const;
   /// What a split holds out, counted and reported.
   /// \param masked whether only some tokens are predicted
   /// \throws Error{kUsage} when a side of it has nothing to predict
@@ -86,6 +93,7 @@ class TrainingData {
   std::unique_ptr<ShardSet> data_, eval_data_;
   std::vector<OrderedSet> sets_;
   std::vector<DataSource> sources_;
+  uint64_t documents_split_ = 0;  // by pack, into parts in several chunks
 };
 
 }  // namespace trainwright

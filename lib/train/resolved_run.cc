@@ -233,6 +233,7 @@ void ResolveNewRun(const TrainSettings& settings, const TrainJobContext& context
   const ShardSet& set = run->data->set();
   run->model = ChooseModel(context.families.descriptions(), settings, set.header().tokenizer,
                            IsAccelerator(run->compute.device));
+  run->data->RequireWeighable(settings.data_weights);
   log->Announce(run->data->WeighSets(settings.data_weights));
   std::optional<DocumentSplit> split;
   RequireSplitOfSeed(settings);

@@ -240,6 +240,7 @@ void ResolveBranchedRun(const TrainSettings& settings, const TrainJobContext& co
   TakeStoredChoices(settings, resume.state.compute.choices, run);
   CompleteStoredPlan(ChoicesOf(context), &run->plan);
   resume.stored_options = PlanAsOptions(resume.state.plan);
+  if (!branch.plan) run->data->RequireWeighable(settings.data_weights);
   if (!settings.data_weights.empty()) run->plan.data_weights = settings.data_weights;
   log->Announce(run->data->WeighSets(run->plan.data_weights));
   OpenModelOf(settings, context, branch.parent.checkpoint, run);

@@ -7,12 +7,15 @@
 #include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "lib/base/error.h"
+#include "lib/formats/shard.h"
 #include "lib/loading/contrastive_cutter.h"
+#include "lib/loading/document_split.h"
 #include "lib/loading/sample_loader.h"
 #include "tests/loading/text_chunks.h"
 #include "tests/support/memory_shard_set.h"
@@ -92,6 +95,63 @@ TEST_F(UnlikeDataTest, SaysHowManySamplesAreTakenOfEachSet) {
 TEST_F(UnlikeDataTest, SaysTheWholePathsOfSetsOfOneName) {
   const nlohmann::json expected = {{"here/nli", 3}, {"there/nli", 5}};
   EXPECT_EQ(SamplesUsedOf(DataOf(Records("here/nli", 8), Records("there/nli", 5))), expected);
+}
+
+class WeighedDataTest : public UnlikeDataTest {
+ protected:
+  /// Four chunks of so many tokens.
+  static NamedShardSet Chunks(const std::string& name, uint32_t tokens, PackMode mode) {
+    Chunk chunk;
+    chunk.segments.push_back({.tokens = tokens});
+    chunk.tokens.assign(tokens, 7);
+    auto set = std::make_unique<test::MemoryShardSet>(std::vector<Chunk>(4, chunk), 2);
+    set->set_packing(mode, OverflowPolicy::kSplit);
+    return {name, std::move(set)};
+  }
+};
+
+TEST_F(WeighedDataTest, SharesOfChunksThatAreNotFullAreRefused) {
+  const TrainingData data =
+      DataOf(Chunks("text", 64, PackMode::kBestFit), Chunks("chats", 10, PackMode::kNone));
+  EXPECT_EQ(test::CodeOf([&] { data.RequireWeighable("0.5,0.5"); }), ErrorCode::kUsage);
+  EXPECT_THAT(test::MessageOf([&] { data.RequireWeighable("0.5,0.5"); }),
+              testing::StartsWith("--data-weights: gives shares of chunks, of which chats has 10.0 tokens in "
+                                  "one, text 64.0: they would not be shares of tokens | pack "));
+}
+
+TEST_F(WeighedDataTest, SharesOfFullChunksAndOfNearlyAsManyTokensAreTaken) {
+  const auto code = [](uint32_t tokens, PackMode mode, const std::string& weights) {
+    const TrainingData data = DataOf(Chunks("text", 64, PackMode::kBestFit), Chunks("chats", tokens, mode));
+    return test::CodeOf([&] { data.RequireWeighable(weights); });
+  };
+  EXPECT_EQ(code(10, PackMode::kBestFit, "0.5,0.5"), std::nullopt) << "padding";
+  EXPECT_EQ(code(60, PackMode::kNone, "0.5,0.5"), std::nullopt);
+  EXPECT_EQ(code(10, PackMode::kNone, ""), std::nullopt) << "each chunk once an epoch";
+}
+
+/// What is said of documents that were cut when some are held out.
+std::string SaidOfCutDocuments(PackMode mode, OverflowPolicy overflow) {
+  std::vector<Chunk> chunks = test::NumberedDocuments(9);
+  for (Chunk& chunk : chunks) {
+    chunk.segments.back().flags = kSegmentEndsMidDocument;
+    chunk.segments.back().next_token = 1;
+  }
+  auto set = std::make_unique<test::MemoryShardSet>(std::move(chunks), 2);
+  set->set_packing(mode, overflow);
+  std::vector<NamedShardSet> sets;
+  sets.push_back({"text", std::move(set)});
+  const TrainingData data(std::move(sets));
+  const DocumentSplit split = ParseDocumentSplit("3", 0, &data.set());
+  testing::internal::CaptureStderr();
+  data.CountHeldOut(split, /*masked=*/false, /*skip_bad_chunks=*/false);
+  return testing::internal::GetCapturedStderr();
+}
+
+TEST(HeldOutDataTest, OnlyDocumentsOfSeveralPartsMayBeOnBothSides) {
+  const auto warning = testing::HasSubstr("parts of one may be on both sides");
+  EXPECT_THAT(SaidOfCutDocuments(PackMode::kBestFit, OverflowPolicy::kSplit), warning);
+  EXPECT_THAT(SaidOfCutDocuments(PackMode::kConcat, OverflowPolicy::kTruncate), warning);
+  EXPECT_THAT(SaidOfCutDocuments(PackMode::kBestFit, OverflowPolicy::kTruncate), testing::Not(warning));
 }
 
 }  // namespace

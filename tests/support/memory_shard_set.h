@@ -45,6 +45,10 @@ class MemoryShardSet final : public ShardSet {
   }
   void VerifyAll() const override {}
   void set_content_sha256(const Sha256Digest& content) { content_ = content; }
+  void set_packing(PackMode mode, OverflowPolicy overflow) {
+    header_.mode = mode;
+    header_.overflow = overflow;
+  }
   void set_tokenizer_sha256(const Sha256Digest& sha256) { header_.tokenizer.sha256 = sha256; }
 
  private:
