@@ -228,6 +228,7 @@ void ParseTrim(LineParser* line, ChatTemplate* chat_template) {
 }
 
 constexpr uint64_t kMaxTemplateBytes = 1 << 20;
+constexpr char kTimeVariable[] = "SOURCE_DATE_EPOCH";
 
 /// What a clock in UTC would show when it showed what the one on the wall does now.
 std::chrono::sys_seconds LocalTime() {
@@ -240,16 +241,19 @@ std::chrono::sys_seconds LocalTime() {
 }  // namespace
 
 std::chrono::sys_seconds TemplateTime() {
-  const char* epoch = std::getenv("SOURCE_DATE_EPOCH");
+  const char* epoch = std::getenv(kTimeVariable);
   if (epoch == nullptr) return LocalTime();
   int64_t time_s = 0;
   const char* end = epoch + std::strlen(epoch);
   const auto [parsed, problem] = std::from_chars(epoch, end, time_s);
   if (problem != std::errc() || parsed != end || time_s < 0) {
-    throw Error(ErrorCode::kUsage, "SOURCE_DATE_EPOCH",
-                "is no number of seconds: \"" + std::string(epoch) + "\"");
+    throw Error(ErrorCode::kUsage, kTimeVariable, "is no number of seconds: \"" + std::string(epoch) + "\"");
   }
   return std::chrono::sys_seconds(std::chrono::seconds(time_s));
+}
+
+bool TemplateTimeIsChosen() {
+  return std::getenv(kTimeVariable) != nullptr;
 }
 
 std::vector<std::string> BuiltInTemplateNames() {

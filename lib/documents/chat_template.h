@@ -98,6 +98,8 @@ struct ChatTemplate {
 /// the same text.
 /// \throws Error{kUsage} when SOURCE_DATE_EPOCH is no number of seconds
 std::chrono::sys_seconds TemplateTime();
+/// Whether SOURCE_DATE_EPOCH says it, and not the clock.
+bool TemplateTimeIsChosen();
 
 /// The names of the built-in templates.
 std::vector<std::string> BuiltInTemplateNames();

@@ -1,17 +1,27 @@
 #include "lib/documents/pretokenize_folder_job.h"
 
+#include <algorithm>
 #include <chrono>
 #include <filesystem>
 #include <iterator>
 #include <memory>
 #include <optional>
+#include <set>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "lib/base/elapsed.h"
 #include "lib/base/error.h"
+#include "lib/base/log.h"
+#include "lib/documents/chat_template.h"
+#include "lib/documents/recorded_template.h"
 #include "lib/documents/token_stream_folder_writer.h"
+#include "lib/formats/json_text.h"
 #include "lib/formats/shard_set.h"
+#include "lib/formats/token_stream.h"
 #include "lib/io/byte_sink.h"
+#include "lib/io/byte_source.h"
 #include "lib/io/file_state.h"
 #include "lib/tok/utf8.h"
 
@@ -123,6 +133,53 @@ std::string SettingsOf(const TokenStreamHeader& header, const PretokenizeJobOpti
          (reads_other_keys ? " other keys" : "");
 }
 
+/// Of the options' inputs, in order.
+std::vector<std::string> KeysOf(const Pretokenizer& pretokenizer, const PretokenizeJobOptions& options,
+                                const std::vector<FileState>& states) {
+  const std::string settings = SettingsOf(pretokenizer.header(), options);
+  std::vector<std::string> keys;
+  for (size_t i = 0; i < states.size(); ++i) keys.push_back(KeyOf(settings, options.inputs[i], states[i]));
+  return keys;
+}
+
+std::optional<std::chrono::sys_seconds> TemplateTimeIn(const TokenStreamHeader& header) {
+  return RecordedTemplateTime(OrderedJsonOf(header.provenance_json));
+}
+
+/// \returns nullopt also of what is no stream: it is made again
+std::optional<std::chrono::sys_seconds> TemplateTimeOfStream(const std::string& path) {
+  try {
+    return TemplateTimeIn(TokenStreamReader(OpenSource(path)).header());
+  } catch (const Error&) {
+    return std::nullopt;
+  }
+}
+
+/// By the clock, a template that says the time would give each run other keys, and nothing could be taken
+/// over. So it is the time of streams that are there, if that makes any of them one of this run's.
+void TakeTimeOfStreams(const TokenStreamFolderWriter& folder, const PretokenizeJobOptions& options,
+                       const std::vector<FileState>& states, Pretokenizer* pretokenizer) {
+  const std::optional<std::chrono::sys_seconds> now = TemplateTimeIn(pretokenizer->header());
+  if (!now || TemplateTimeIsChosen()) return;
+  const std::vector<StreamEntry> former = folder.former();
+  std::set<std::string> keys_there;
+  for (const StreamEntry& entry : former) keys_there.insert(entry.key);
+  std::set<std::chrono::sys_seconds> tried = {*now};
+  for (auto entry = former.rbegin(); entry != former.rend(); ++entry) {
+    const auto time = TemplateTimeOfStream(options.output + "/" + entry->file_name);
+    if (!time || !tried.insert(*time).second) continue;
+    pretokenizer->SetTemplateTime(*time);
+    const std::vector<std::string> keys = KeysOf(*pretokenizer, options, states);
+    const auto is_there = [&](const std::string& key) { return keys_there.contains(key); };
+    if (std::none_of(keys.begin(), keys.end(), is_there)) continue;
+    LogInfo(options.output + ": the template says the time of the streams that a former run left there, " +
+            "SOURCE_DATE_EPOCH=" + std::to_string(time->time_since_epoch().count()) +
+            ", not of this run; set SOURCE_DATE_EPOCH for another");
+    return;
+  }
+  if (tried.size() > 1) pretokenizer->SetTemplateTime(*now);
+}
+
 }  // namespace
 
 PretokenizeReport RunPretokenizeToFolder(const PretokenizeJobOptions& asked, ProgressMode progress_mode) {
@@ -136,10 +193,9 @@ PretokenizeReport RunPretokenizeToFolder(const PretokenizeJobOptions& asked, Pro
   for (const DocumentInput& input : options.inputs) states.push_back(StateOfFile(input.path));
 
   Pretokenizer pretokenizer(options);
-  const std::string settings = SettingsOf(pretokenizer.header(), options);
-  std::vector<std::string> keys;
-  for (size_t i = 0; i < states.size(); ++i) keys.push_back(KeyOf(settings, options.inputs[i], states[i]));
   TokenStreamFolderWriter folder(options.output);
+  TakeTimeOfStreams(folder, options, states, &pretokenizer);
+  const std::vector<std::string> keys = KeysOf(pretokenizer, options, states);
   folder.Plan(keys);
 
   PretokenizeReport report = pretokenizer.EmptyReport();

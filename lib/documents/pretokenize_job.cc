@@ -458,6 +458,10 @@ bool Pump(const PretokenizeJobOptions& options, const BatchEncoder& encoder, Doc
   return true;
 }
 
+ChatEncoderOptions EncoderOptionsOf(const PretokenizeJobOptions& options) {
+  return {.add_bos = options.add_bos, .last_turn_only = options.last_turn_only};
+}
+
 }  // namespace
 
 struct Pretokenizer::Impl {
@@ -479,8 +483,7 @@ Pretokenizer::Pretokenizer(const PretokenizeJobOptions& job) : impl_(std::make_u
     impl_->options.add_eos |= tokenizer.identity().eos_id != kNoId;
   LogDebug("tokenizer " + options.tokenizer + ": " + tokenizer.method());
   TellOfMissingBos(options, tokenizer);
-  const ChatEncoderOptions chat_options = {.add_bos = options.add_bos,
-                                           .last_turn_only = options.last_turn_only};
+  const ChatEncoderOptions chat_options = EncoderOptionsOf(options);
   std::optional<ChatEncoder>& chat_encoder = impl_->chat_encoder;
   if (options.records != RecordKind::kLm) {
     const std::string flag = std::string("--records ") + RecordKindName(options.records);
@@ -517,6 +520,19 @@ Pretokenizer::Pretokenizer(const PretokenizeJobOptions& job) : impl_(std::make_u
 }
 
 Pretokenizer::~Pretokenizer() = default;
+
+void Pretokenizer::SetTemplateTime(std::chrono::sys_seconds now) {
+  ChatTemplate& chat_template = impl_->options.chat_template;
+  chat_template.now = now;
+  const ChatEncoderOptions chat_options = EncoderOptionsOf(impl_->options);
+  // In the places of the former ones, to which the batch encoders point.
+  if (impl_->chat_encoder) {
+    impl_->chat_encoder.emplace(chat_template, impl_->tokenizer.get(), chat_options);
+  }
+  if (impl_->reference_chat_encoder) {
+    impl_->reference_chat_encoder.emplace(chat_template, &impl_->check->reference(), chat_options);
+  }
+}
 
 TokenStreamHeader Pretokenizer::header() const {
   return {.tokenizer = impl_->tokenizer->identity(),

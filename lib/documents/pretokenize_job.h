@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -88,6 +89,8 @@ class Pretokenizer {
   /// \throws Error as RunPretokenize does for options and tokenizer
   explicit Pretokenizer(const PretokenizeJobOptions& options);
   ~Pretokenizer();
+  /// Has the template say another time than `options.chat_template.now`. Before the first Run.
+  void SetTemplateTime(std::chrono::sys_seconds now);
   /// Tokenizes what `reader` gives into `output`, and into the options' file what is held out.
   /// \param stored_bytes_before what of `progress` lies before this stream
   PretokenizeReport Run(DocumentReader* reader, std::unique_ptr<ByteSink> output, Progress* progress,

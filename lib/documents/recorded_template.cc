@@ -1,6 +1,7 @@
 #include "lib/documents/recorded_template.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <string>
 #include <utility>
 #include <vector>
@@ -103,6 +104,15 @@ std::optional<ChatTemplate> RecordedTemplate(const nlohmann::ordered_json& prove
   }
   chat_template.now = TemplateTime();
   return chat_template;
+}
+
+std::optional<std::chrono::sys_seconds> RecordedTemplateTime(const nlohmann::ordered_json& provenance) {
+  for (const nlohmann::ordered_json& options : OptionsInProvenance(provenance, "pretokenize")) {
+    const auto time_s = options.find(kTime);
+    if (time_s != options.end() && time_s->is_number_integer())
+      return std::chrono::sys_seconds(std::chrono::seconds(time_s->get<int64_t>()));
+  }
+  return std::nullopt;
 }
 
 }  // namespace trainwright

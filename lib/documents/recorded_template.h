@@ -1,6 +1,7 @@
 /// The chat template of training data, as provenance keeps it.
 #pragma once
 
+#include <chrono>
 #include <nlohmann/json.hpp>
 #include <optional>
 
@@ -18,5 +19,10 @@ nlohmann::json RecordOfTemplate(const ChatTemplate& chat_template);
 /// \returns nullopt when there are no conversations, or several templates wrote them
 /// \throws Error{kUsage} naming what is no template
 std::optional<ChatTemplate> RecordedTemplate(const nlohmann::ordered_json& provenance);
+
+/// What the template of a stream of documents had strftime_now return.
+/// \param provenance of the stream
+/// \returns nullopt when no template that says the time wrote it
+std::optional<std::chrono::sys_seconds> RecordedTemplateTime(const nlohmann::ordered_json& provenance);
 
 }  // namespace trainwright

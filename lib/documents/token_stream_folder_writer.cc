@@ -86,12 +86,17 @@ std::string TokenStreamFolderWriter::PathOf(size_t number) const {
   return Inside(StreamFileName(number, keys_[number]));
 }
 
+std::vector<StreamEntry> TokenStreamFolderWriter::former() const {
+  std::vector<StreamEntry> all = sealed_;
+  all.insert(all.end(), finished_.begin(), finished_.end());
+  return all;
+}
+
 void TokenStreamFolderWriter::Plan(const std::vector<std::string>& keys) {
   TRAINWRIGHT_CHECK(keys_.empty() && !keys.empty());
   keys_ = keys;
   entries_.resize(keys.size());
-  std::vector<StreamEntry> candidates = sealed_;
-  candidates.insert(candidates.end(), finished_.begin(), finished_.end());
+  const std::vector<StreamEntry> candidates = former();
   std::multimap<std::string, const StreamEntry*> by_key;
   for (const StreamEntry& candidate : candidates) by_key.emplace(candidate.key, &candidate);
   // Before the first change, which a link is: from here on the folder counts as unfinished, unless it is just

@@ -27,6 +27,8 @@ class TokenStreamFolderWriter {
   /// Error{kIo}
   explicit TokenStreamFolderWriter(const std::string& folder);
 
+  /// What manifest and journal name: streams of former runs, whole or not, the oldest first.
+  std::vector<StreamEntry> former() const;
   /// Says which streams the set should have, and takes over those that are there and whole. Called once,
   /// first.
   /// \throws Error{kIo, kInterrupted, kTerminated}

@@ -101,6 +101,16 @@ TEST(RecordedTemplateTest, TheTimeIsRecordedWhereItShapesTheText) {
   ASSERT_EQ(unsetenv("SOURCE_DATE_EPOCH"), 0);
 }
 
+TEST(RecordedTemplateTest, TheTimeIsFoundWhereItIsRecorded) {
+  ChatTemplate dated = JinjaTemplate("{{ strftime_now('%d') }}");
+  dated.now = std::chrono::sys_seconds(std::chrono::seconds(86400));
+  const auto time_in = [](const ChatTemplate& chat_template) {
+    return RecordedTemplateTime(nlohmann::ordered_json::parse(Pretokenized(chat_template)));
+  };
+  EXPECT_EQ(time_in(dated), dated.now);
+  EXPECT_EQ(time_in(JinjaTemplate("{{ 1 }}")), std::nullopt);
+}
+
 /// A time zone 14 hours ahead of UTC.
 class FarEast {
  public:

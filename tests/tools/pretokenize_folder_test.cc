@@ -136,6 +136,45 @@ TEST_F(PretokenizeFolderTest, ABadDocumentCostsItsOwnStreamAlone) {
   EXPECT_EQ(Summary("streams_taken_over"), 1u);
 }
 
+constexpr char kDatedTalks[] = R"sh(
+unset SOURCE_DATE_EPOCH
+mkdir in
+cat > dated.jinja << 'JINJA'
+{{ strftime_now('%H:%M:%S') }}{% for m in messages %}{{ m.role + ': ' }}{% if m.role == 'assistant' %}
+{% generation %}{{ m.content + '!' }}{% endgeneration %}
+{% else %}{{ m.content }}{% endif %}{% endfor %}
+JINJA
+talk() {
+  printf '{"messages": [{"role": "user", "content": "%s?"}, {"role": "assistant", "content": "%s"}]}\n' $1 $1
+}
+at() {
+  (test $1 = now || export SOURCE_DATE_EPOCH=$1; pretokenize --records sft --template dated.jinja "${@:2}")
+}
+)sh";
+
+TEST_F(PretokenizeFolderTest, ADatedTemplateGoesOnAtTheTimeOfTheStreamsThatAreThere) {
+  const ProcessResult result = Shell(std::string(kDatedTalks) + R"sh(
+    talk one > in/a.jsonl; printf 'no json\n' > in/b.jsonl
+    at 86400 -q in -o dir/; test $? = 3 || exit 1
+    talk two > in/b.jsonl; at now --summary summary.json in -o dir/ || exit 2
+    at 86400 -q in -o one.tok && pack -q --chunk 512 one.tok -o one.tws || exit 3
+    pack -q --chunk 512 dir/ | cmp - one.tws)sh");
+  EXPECT_EQ(result.exit_status, 0) << result.standard_output << result.standard_error;
+  EXPECT_THAT(result.standard_error,
+              testing::HasSubstr("that a former run left there, SOURCE_DATE_EPOCH=86400, not of this run"));
+  EXPECT_EQ(Summary("streams_taken_over"), 1u);
+}
+
+TEST_F(PretokenizeFolderTest, ATimeThatIsChosenMakesTheStreamsOfADatedTemplateAgain) {
+  const ProcessResult result = Shell(std::string(kDatedTalks) + R"sh(
+    talk one > in/a.jsonl; at 86400 -q in -o dir/ || exit 1
+    at 90000 -q --summary summary.json in -o dir/ || exit 2
+    at 90000 -q in -o one.tok && pack -q --chunk 512 one.tok -o one.tws || exit 3
+    pack -q --chunk 512 dir/ | cmp - one.tws)sh");
+  EXPECT_EQ(result.exit_status, 0) << result.standard_output << result.standard_error;
+  EXPECT_EQ(Summary("streams_taken_over"), 0u);
+}
+
 TEST_F(PretokenizeFolderTest, StreamsOfOtherKeysAreNotTakenOver) {
   const ProcessResult result = Shell(R"sh(
     mkdir in; printf '{"text": "one"}\n{"content": "two"}\n' > in/a.jsonl
