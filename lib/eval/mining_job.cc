@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <map>
 #include <memory>
 #include <optional>
 #include <set>
@@ -53,14 +54,21 @@ class TextPool {
   std::unordered_map<std::string, uint64_t> rows_;
 };
 
+/// What some records ask alike.
+struct MinedQuery {
+  InstructedText text;
+  size_t first_record = 0;  ///< from 1
+  /// Rows of the pool that answer it in any of its records, and the lowest of their scores.
+  std::set<uint64_t> positives = {};
+  double positive_score = std::numeric_limits<double>::infinity();
+};
+
 /// A record that is to get negatives.
 struct MinedRecord {
   std::vector<std::pair<std::string, std::string>> members;  ///< values as they are written
-  InstructedText query;
-  std::vector<uint64_t> positives;  ///< rows of the pool
+  size_t query = 0;                                          ///< its number
   std::vector<std::string>
       others;  ///< texts that are no negatives besides: the query, and negatives it keeps
-  double positive_score = std::numeric_limits<double>::infinity();
 };
 
 /// As the records write a text.
@@ -131,22 +139,29 @@ class MiningRun {
     const std::string& path = settings_.mining.records;
     ContrastiveExampleReader reader;
     ContrastiveExample example;
+    std::map<std::pair<std::string, std::string>, size_t> numbers;  // of queries, by instruction and text
     const std::string sha256 = ForEachTextLine(path, [&](std::string_view line, const JsonPlace& place) {
       if (const auto problem = reader.Read(line, &example)) throw place.Bad(problem->problem, problem->hint);
       MinedRecord record;
       if (!JsonOf(WithNumbersInRange(line)).is_object()) throw place.Bad("is no JSON object");
       for (const auto& [name, value] : MembersAsWritten(line)) record.members.emplace_back(name, value);
+      bool has_positive = false;
       for (const InstructedText& text : example.texts) {
         if (text.role == TextRole::kQuery) {
-          record.query = text;
+          const std::pair<std::string, std::string> asked(text.instruction, text.text);
+          record.query = numbers.try_emplace(asked, queries_.size()).first->second;
+          if (record.query == queries_.size()) {
+            queries_.push_back({.text = text, .first_record = records_.size() + 1});
+          }
           record.others.push_back(text.text);
         } else if (text.role == TextRole::kPositive) {
-          record.positives.push_back(pool_.Add(text));
+          queries_[record.query].positives.insert(pool_.Add(text));
+          has_positive = true;
         } else if (settings_.mining.keep_negatives) {
           record.others.push_back(text.text);
         }
       }
-      if (record.positives.empty()) throw place.Bad("has no positive");
+      if (!has_positive) throw place.Bad("has no positive");
       records_.push_back(std::move(record));
     });
     if (records_.empty()) throw Error(ErrorCode::kBadInput, path, "holds no record");
@@ -154,22 +169,22 @@ class MiningRun {
     data_["sha256"] = sha256;
   }
 
-  /// \returns unit vectors of the records' queries; on the writer
+  /// \returns unit vectors of the queries; on the writer
   at::Tensor EmbedQueries() {
     std::vector<at::Tensor> blocks;
     BlockEmbedder embed(&embedder_, world_, [&](const at::Tensor& rows, std::span<const std::string>) {
       blocks.push_back(rows);
     });
-    for (size_t i = 0; i < records_.size(); ++i) {
-      embed.Add("", records_[i].query, {settings_.mining.records, "record " + std::to_string(i + 1)});
+    for (const MinedQuery& query : queries_) {
+      embed.Add("", query.text, {settings_.mining.records, "record " + std::to_string(query.first_record)});
     }
     embed.Flush();
     return blocks.empty() ? at::Tensor() : at::cat(blocks);
   }
 
-  /// Numbers of a record's own texts.
+  /// Numbers of a record's own texts, and of its query's other positives.
   std::set<uint64_t> ExcludedOf(const MinedRecord& record) const {
-    std::set<uint64_t> excluded(record.positives.begin(), record.positives.end());
+    std::set<uint64_t> excluded = queries_[record.query].positives;
     for (const std::string& text : record.others) {
       if (const auto row = pool_.Find(text)) excluded.insert(*row);
     }
@@ -182,9 +197,11 @@ class MiningRun {
     std::vector<std::pair<uint64_t, size_t>> positives;  // rows and whose they are, rows rising
     if (world_->is_writer()) {
       size_t most_excluded = 0;
-      for (size_t i = 0; i < records_.size(); ++i) {
-        most_excluded = std::max(most_excluded, ExcludedOf(records_[i]).size());
-        for (const uint64_t row : records_[i].positives) positives.emplace_back(row, i);
+      for (const MinedRecord& record : records_) {
+        most_excluded = std::max(most_excluded, ExcludedOf(record).size());
+      }
+      for (size_t i = 0; i < queries_.size(); ++i) {
+        for (const uint64_t row : queries_[i].positives) positives.emplace_back(row, i);
       }
       std::sort(positives.begin(), positives.end());
       top.emplace(queries, settings_.mining.last_place + static_cast<int64_t>(most_excluded),
@@ -210,13 +227,13 @@ class MiningRun {
     return top ? top->Take() : std::vector<std::vector<ScoredRow>>();
   }
 
-  void ScorePositive(const at::Tensor& queries, const at::Tensor& rows, int64_t row, size_t record) {
+  void ScorePositive(const at::Tensor& queries, const at::Tensor& rows, int64_t row, size_t query) {
     const int64_t columns = queries.size(1);
-    const float* const q = queries.const_data_ptr<float>() + static_cast<int64_t>(record) * columns;
+    const float* const q = queries.const_data_ptr<float>() + static_cast<int64_t>(query) * columns;
     const float* const x = rows.const_data_ptr<float>() + row * columns;
     // Rounded as a candidate's score, with which it is compared.
     const auto score = static_cast<float>(RowProduct(q, x, columns));
-    records_[record].positive_score = std::min(records_[record].positive_score, static_cast<double>(score));
+    queries_[query].positive_score = std::min(queries_[query].positive_score, static_cast<double>(score));
   }
 
   void Write(const std::vector<std::vector<ScoredRow>>& found) {
@@ -224,9 +241,9 @@ class MiningRun {
                                  .first_place = settings_.mining.first_place,
                                  .last_place = settings_.mining.last_place,
                                  .relative_margin = settings_.mining.relative_margin};
-    for (size_t i = 0; i < records_.size(); ++i) {
-      MinedRecord& record = records_[i];
-      const auto rows = ChooseNegatives(found[i], ExcludedOf(record), record.positive_score, rules);
+    for (MinedRecord& record : records_) {
+      const auto rows = ChooseNegatives(found[record.query], ExcludedOf(record),
+                                        queries_[record.query].positive_score, rules);
       auto neg = std::find_if(record.members.begin(), record.members.end(),
                               [](const auto& member) { return member.first == "neg"; });
       if (neg == record.members.end()) neg = record.members.insert(neg, {"neg", "[]"});
@@ -253,7 +270,8 @@ class MiningRun {
   TextPool pool_;
   uint64_t candidates_ = 0;  // the first of the pool, which may become negatives
   std::vector<MinedRecord> records_;
-  std::unique_ptr<ByteSink> sink_;  // the writer's
+  std::vector<MinedQuery> queries_;  // of these, each but once
+  std::unique_ptr<ByteSink> sink_;   // the writer's
   nlohmann::ordered_json data_;
   uint64_t negatives_ = 0, records_short_ = 0;
 };

@@ -11,9 +11,10 @@
 
 namespace trainwright {
 
-/// Writes each record with "neg" filled from the texts that its query is nearest to, its positives and texts
-/// that are the query's never among them. Texts are told apart by what they say. Memory: the records and the
-/// texts of the corpus, the vectors of the queries, the best texts of each.
+/// Writes each record with "neg" filled from the texts that its query is nearest to, its positives, those of
+/// other records of the same query and texts that are the query's never among them. Texts are told apart by
+/// what they say. Memory: the records and the texts of the corpus, the vectors of the queries, the best texts
+/// of each.
 /// \returns counts for --summary, records_short being those with fewer negatives than were asked for, and
 ///     hashes
 /// \throws Error: kBadInput naming the line of a record or text, kUsage, kIo, kDevice

@@ -56,6 +56,22 @@ TEST_F(MiningTest, APositiveIsNeverANegativeWhicheverRecordBringsIt) {
   EXPECT_EQ(summary_["corpus"], 7) << "texts are told apart by what they say";
 }
 
+TEST_F(MiningTest, RecordsOfOneQueryGetTheNegativesOfOneWithAllTheirPositives) {
+  std::string others;
+  for (int i = 0; i < 20; ++i) {
+    others += "{\"query\": \"r" + std::to_string(i) + "\", \"pos\": [\"p" + std::to_string(i) + "\"]}\n";
+  }
+  settings_.mining.negatives = 100;
+  settings_.embedding.batch_invariant = true;
+  const auto apart = Mined(
+      "{\"query\": \"q\", \"pos\": [\"one\"]}\n"
+      "{\"query\": \"q\", \"pos\": [\"another\"]}\n" +
+      others);
+  const auto together = Mined("{\"query\": \"q\", \"pos\": [\"one\", \"another\"]}\n" + others);
+  EXPECT_EQ(apart[0]["neg"], together[0]["neg"]);
+  EXPECT_EQ(apart[1]["neg"], together[0]["neg"]);
+}
+
 TEST_F(MiningTest, WhatElseRecordsSayIsKeptAsItIsWritten) {
   settings_.mining.negatives = 1;
   const std::string kept = "\"id\": 340282366920938463463374607431768211455, \"pi\": 3.1400, \"z\": [ 1e30]";
