@@ -51,8 +51,10 @@ EmbeddingSpec SpecOf(const std::optional<EmbeddingSpec>& found, const EmbeddingS
   const std::optional<Pooling> known = FindPooling(pooling);
   if (!known) throw Error(ErrorCode::kUsage, "--pooling", "'" + pooling + "' is no way of pooling");
   spec.pooling = *known;
-  spec.attention =
-      SettingOf("--attn", settings.attention, found.has_value(), spec.attention, is_causal ? "cccc" : "bb");
+  // What letters say of generating makes no other vectors.
+  const bool is_same = found && FindEmbeddingMask(settings.attention) == spec.mask;
+  spec.attention = SettingOf("--attn", is_same ? "" : settings.attention, found.has_value(), spec.attention,
+                             is_causal ? "cccc" : "bb");
   const std::optional<AttentionMask> mask = FindEmbeddingMask(spec.attention);
   if (!mask) throw Error(ErrorCode::kUsage, "--attn", "'" + spec.attention + "' is no code of attention");
   spec.mask = *mask;

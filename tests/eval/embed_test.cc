@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "lib/base/signals.h"
+#include "lib/embedding/embedding_spec.h"
 #include "lib/eval/embed_job.h"
 #include "lib/nn/linear/gemm_kernels.h"
 #include "lib/retrieval/vector_reader.h"
@@ -210,6 +211,18 @@ TEST_F(EmbedTest, LongTextsLoseTheirEndAndAreCounted) {
   Embed(short_settings);
   const std::vector<float> cut = Vectors("out.npy"), whole = Vectors("short.npy");
   for (size_t i = 0; i < kColumns; ++i) EXPECT_NEAR(cut[i], whole[i], 1e-5);
+}
+
+TEST_F(EmbedTest, LettersOfGeneratingDoNotContradictTheFolder) {
+  EmbeddingSpec spec;
+  spec.mask = AttentionMask::kCausal;
+  spec.attention = "cc";
+  test::WriteFile(folder_.path("model/embedding.json"), EncodeEmbeddingSpec(spec));
+  EmbedSettings settings = Settings("lines.txt", "out.npy");
+  settings.embedding.attention = "cccc";
+  EXPECT_EQ(Embed(settings)["embedding"]["attention"], "cc");
+  settings.embedding.attention = "bbcc";
+  EXPECT_EQ(test::CodeOf([&] { Embed(settings); }), ErrorCode::kUsage);
 }
 
 /// A run that a signal stops between two blocks of texts.
