@@ -15,6 +15,7 @@ struct EmbeddingSettings {
   /// are written; empty: mean, cccc, and the text as it is.
   std::string pooling, attention, text_template;
   int64_t max_length = 0;        ///< longest text in tokens; 0: that of its role, else the model's context
+  bool one_length = false;       ///< whether texts of both roles may be as long as those of the longer one
   int64_t truncate_dim = 0;      ///< first numbers of a vector that are kept; 0: all
   int64_t batch_tokens = 16384;  ///< that are computed at once
   bool batch_invariant = false;

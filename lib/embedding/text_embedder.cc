@@ -2,10 +2,12 @@
 
 #include <ATen/ops/zeros.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "lib/base/error.h"
 #include "lib/base/log.h"
+#include "lib/base/units.h"
 #include "lib/nn/precision_option.h"
 #include "lib/spec/family.h"
 #include "lib/spec/first_token.h"
@@ -91,7 +93,7 @@ void WarnOfAttention(const ModelConfig& config, const std::string& folder, const
 }
 
 /// The longest text of a role, in tokens.
-uint64_t LimitOf(int64_t asked, int64_t of_role, const ModelConfig& config) {
+int64_t LimitOf(int64_t asked, int64_t of_role, const ModelConfig& config) {
   const int64_t limit = asked > 0 ? asked : of_role > 0 ? of_role : config.max_positions;
   const int64_t longest = FamilyOf(config).LongestSequence(config);
   if (longest > 0 && limit > longest) {
@@ -99,10 +101,49 @@ uint64_t LimitOf(int64_t asked, int64_t of_role, const ModelConfig& config) {
                 std::to_string(limit) + " tokens are more than the " + std::to_string(longest) +
                     " positions of the model");
   }
-  return static_cast<uint64_t>(limit);
+  return limit;
 }
 
 }  // namespace
+
+EmbeddingSpec ResolveEmbedding(const Checkpoint& checkpoint, const EmbeddingSettings& settings,
+                               const World& world) {
+  const std::optional<EmbeddingSpec> found = SpecOfFolders(checkpoint, settings.adapter);
+  const ModelConfig& config = checkpoint.model->config();
+  EmbeddingSpec spec = SpecOf(found, settings, config.is_causal);
+  const std::string problem = ProblemOfAttention(FamilyOf(config), spec.attention);
+  if (!problem.empty()) throw Error(ErrorCode::kUsage, "--attn", problem);
+  CheckFirstToken(spec, FamilyOf(config), found ? checkpoint.named : "", world);
+  if (!found && settings.attention.empty()) WarnOfAttention(config, checkpoint.folder, world);
+  spec.query_max_len = LimitOf(settings.max_length, spec.query_max_len, config);
+  spec.passage_max_len = LimitOf(settings.max_length, spec.passage_max_len, config);
+  if (settings.one_length) {
+    spec.query_max_len = spec.passage_max_len = std::max(spec.query_max_len, spec.passage_max_len);
+  }
+  spec.dimension = spec.projection > 0 ? spec.projection : config.hidden_size;
+  return spec;
+}
+
+nlohmann::ordered_json DescribeEmbedding(const EmbeddingSpec& spec) {
+  return {{"pooling", PoolingName(spec.pooling)},
+          {"attention", spec.attention},
+          {"normalize", spec.normalize},
+          {"dimension", spec.dimension},
+          {"projection", spec.projection},
+          {"query_max_len", spec.query_max_len},
+          {"passage_max_len", spec.passage_max_len},
+          {"template", spec.template_text}};
+}
+
+void WarnOfTexts(const EmbeddedCounts& counts) {
+  if (counts.texts_cut > 0) {
+    LogWarning("the longest length cut off the end of " + FormatNumberOf(counts.texts_cut, "text"));
+    LogHint("--max-length takes more tokens of a text", LogLevel::kWarning);
+  }
+  if (counts.texts_empty > 0) {
+    LogWarning("zeros stand for " + FormatNumberOf(counts.texts_empty, "text") + " without a token");
+  }
+}
 
 TextRole ParseRole(const std::string& name) {
   if (name == "query") return TextRole::kQuery;
@@ -121,15 +162,8 @@ TextEmbedder::TextEmbedder(const ModelFamilies& families, const EmbeddingSetting
     throw Error(ErrorCode::kBadInput, checkpoint_.folder, checkpoint_.tokenizer_problem, "",
                 "put its tokenizer.model or tokenizer.json there");
   }
-  const std::optional<EmbeddingSpec> found = SpecOfFolders(checkpoint_, settings.adapter);
-  const ModelConfig& config = checkpoint_.model->config();
-  spec_ = SpecOf(found, settings, config.is_causal);
-  const std::string problem = ProblemOfAttention(FamilyOf(config), spec_.attention);
-  if (!problem.empty()) throw Error(ErrorCode::kUsage, "--attn", problem);
-  CheckFirstToken(spec_, FamilyOf(config), found ? checkpoint_.named : "", *world);
-  if (!found && settings.attention.empty()) WarnOfAttention(config, checkpoint_.folder, *world);
-  limits_ = {LimitOf(settings.max_length, spec_.query_max_len, config),
-             LimitOf(settings.max_length, spec_.passage_max_len, config)};
+  spec_ = ResolveEmbedding(checkpoint_, settings, *world);
+  limits_ = {static_cast<uint64_t>(spec_.query_max_len), static_cast<uint64_t>(spec_.passage_max_len)};
   template_.emplace(ParseChatTemplate(spec_.template_text, kTemplateName), checkpoint_.tokenizer.get());
   texts_.emplace(&*template_, limits_, TextCut::kAsTokenizers);
   encoder_ = std::make_unique<TextEncoder>(checkpoint_.model.get(), spec_,
@@ -187,14 +221,9 @@ EmbeddedCounts TextEmbedder::counts() const {
 }
 
 nlohmann::ordered_json TextEmbedder::Description() const {
-  return {{"pooling", PoolingName(spec_.pooling)},
-          {"attention", spec_.attention},
-          {"normalize", spec_.normalize},
-          {"dimension", columns()},
-          {"projection", spec_.projection},
-          {"query_max_len", limits_.query_tokens},
-          {"passage_max_len", limits_.passage_tokens},
-          {"template", spec_.template_text}};
+  EmbeddingSpec made = spec_;
+  made.dimension = columns();
+  return DescribeEmbedding(made);
 }
 
 nlohmann::ordered_json TextEmbedder::Maker() const {

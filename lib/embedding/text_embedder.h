@@ -26,6 +26,17 @@
 
 namespace trainwright {
 
+/// How a checkpoint makes vectors: as its folder says, or that of the adapter beside it, else as the settings
+/// do. Its lengths are those of the longest texts, and its dimension is that of whole vectors. Warns, on the
+/// writer, where other programs may make others.
+/// \throws Error: kBadInput (the folder's files), kUsage (a setting that the folder contradicts, a length
+///     beyond the model's context), kIo
+EmbeddingSpec ResolveEmbedding(const Checkpoint& checkpoint, const EmbeddingSettings& settings,
+                               const World& world);
+
+/// What shapes the vectors beside the weights, for results: pooling, attention, template, lengths and so on.
+nlohmann::ordered_json DescribeEmbedding(const EmbeddingSpec& spec);
+
 /// What was embedded so far.
 struct EmbeddedCounts {
   uint64_t texts = 0;
@@ -34,6 +45,9 @@ struct EmbeddedCounts {
   uint64_t tokens = 0;
   uint64_t tokens_if_padded = 0;  ///< what batches of the same texts would hold, padded to their longest
 };
+
+/// Warns of texts whose ends were cut off, and of those without a token. To be called on the writer, last.
+void WarnOfTexts(const EmbeddedCounts& counts);
 
 /// A text as the model reads it, by itself.
 struct TokenizedText {
@@ -68,7 +82,7 @@ class TextEmbedder {
   EmbeddedCounts counts() const;
   const Checkpoint& checkpoint() const { return checkpoint_; }
   Precision precision() const { return precision_; }
-  /// What shapes the vectors beside the weights: pooling, attention, template, lengths and so on.
+  /// As DescribeEmbedding has it, with the dimension that is left.
   nlohmann::ordered_json Description() const;
   /// What the vectors are made with, for results: "embedding" (the description), "precision", "checkpoint",
   /// "model" and "adapter".

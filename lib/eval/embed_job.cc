@@ -211,13 +211,7 @@ class EmbedRun {
     const EmbeddedCounts counts = embedder_.counts();
     const nlohmann::ordered_json data = input_.identity();
     if (world_->is_writer()) {
-      if (counts.texts_cut > 0) {
-        LogWarning("the longest length cut off the end of " + FormatNumberOf(counts.texts_cut, "text"));
-        LogHint("--max-length takes more tokens of a text", LogLevel::kWarning);
-      }
-      if (counts.texts_empty > 0) {
-        LogWarning("zeros stand for " + FormatNumberOf(counts.texts_empty, "text") + " without a token");
-      }
+      WarnOfTexts(counts);
       if (const uint64_t repeated = input_.CountRepeatedIds(); repeated > 0) {
         LogWarning("the id of a text before stands for " + FormatNumberOf(repeated, "text") + ", too");
         LogHint("evaluate refuses two of one id", LogLevel::kWarning);

@@ -305,6 +305,7 @@ class RetrievalMeasurement {
     result["baselines"] = baselines;
     if (embedder_) {
       result.update(embedder_->CountsAndMaker());
+      WarnOfTexts(embedder_->counts());
     }
     result["data"] = data_;
     TellScores(described);

@@ -15,6 +15,7 @@
 #include "lib/dist/equal_facts.h"
 #include "lib/dist/shared_work.h"
 #include "lib/documents/json_objects.h"
+#include "lib/embedding/embedding_settings.h"
 #include "lib/embedding/row_product.h"
 #include "lib/embedding/text_embedder.h"
 #include "lib/embedding/vector_search.h"
@@ -161,9 +162,11 @@ void WriteCosines(const ScoredPairs& pairs, const std::string& path) {
 
 nlohmann::ordered_json EmbedAndCorrelate(const ModelFamilies& families, const StsSettings& settings,
                                          const ProcessSetup& process, World* world) {
+  EmbeddingSettings embedding = settings.embedding;
+  embedding.one_length = true;  // neither text of a pair is a query
   std::optional<TextEmbedder> embedder;
   DoAlike(world, [&] {
-    embedder.emplace(families, settings.embedding, process, world);
+    embedder.emplace(families, embedding, process, world);
     RefuseToReplaceModel(settings.cosines_out, embedder->checkpoint());
   });
   const Checkpoint& checkpoint = embedder->checkpoint();
@@ -177,7 +180,10 @@ nlohmann::ordered_json EmbedAndCorrelate(const ModelFamilies& families, const St
     WriteCosines(pairs, settings.cosines_out);
     return 0;
   });
-  if (world->is_writer()) LogInfo(DescribeIdentity(checkpoint, pairs.data));
+  if (world->is_writer()) {
+    WarnOfTexts(embedder->counts());
+    LogInfo(DescribeIdentity(checkpoint, pairs.data));
+  }
   return result;
 }
 

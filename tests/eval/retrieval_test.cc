@@ -5,6 +5,7 @@
 #include <sstream>
 
 #include "lib/base/rng.h"
+#include "lib/embedding/embedding_spec.h"
 #include "lib/eval/embed_job.h"
 #include "lib/eval/retrieval_job.h"
 #include "lib/eval/sts_job.h"
@@ -313,6 +314,42 @@ TEST_F(ModelRetrievalTest, PairsCorrelateAsTheirVectorsDo) {
   const auto from_vectors = Sts(vectors);
   EXPECT_EQ(from_vectors["spearman"], model["spearman"]);
   EXPECT_NEAR(from_vectors["pearson"].get<double>(), model["pearson"].get<double>(), 1e-12);
+}
+
+TEST_F(ModelRetrievalTest, TextsThatAreCutAreWarnedOf) {
+  settings_.embedding.max_length = 4;
+  testing::internal::CaptureStderr();
+  Evaluate(settings_);
+  EXPECT_THAT(testing::internal::GetCapturedStderr(), HasSubstr("cut off the end of"));
+}
+
+/// Pairs of texts that are longer than four tokens.
+class ModelPairsTest : public ModelRetrievalTest {
+ protected:
+  ModelPairsTest() {
+    pairs_.embedding = settings_.embedding;
+    pairs_.pairs = Put("pairs.jsonl",
+                       "{\"a\": \"to be or not\", \"b\": \"to be or\", \"score\": 5}\n"
+                       "{\"a\": \"to be or not\", \"b\": \"whether\", \"score\": 1}\n");
+  }
+  StsSettings pairs_;
+};
+
+TEST_F(ModelPairsTest, TextsMayBeAsLongAsTheLongerOfQueriesAndPassages) {
+  EmbeddingSpec spec;
+  spec.query_max_len = 4;
+  spec.passage_max_len = 40;
+  Put("model/embedding.json", EncodeEmbeddingSpec(spec));
+  const auto result = Sts(pairs_);
+  EXPECT_EQ(result["texts_cut"], 0);
+  EXPECT_EQ(result["embedding"]["query_max_len"], 40);
+}
+
+TEST_F(ModelPairsTest, TextsThatAreCutAreWarnedOf) {
+  pairs_.embedding.max_length = 4;
+  testing::internal::CaptureStderr();
+  Sts(pairs_);
+  EXPECT_THAT(testing::internal::GetCapturedStderr(), HasSubstr("cut off the end of 4 texts"));
 }
 
 TEST_F(RetrievalTest, PairsOfVectorsHaveTheCorrelationOfTheirCosines) {
