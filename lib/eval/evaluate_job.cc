@@ -16,6 +16,9 @@
 #include "lib/dist/shared_work.h"
 #include "lib/documents/document_reader.h"
 #include "lib/documents/document_text.h"
+#include "lib/embedding/embedding_settings.h"
+#include "lib/embedding/embedding_spec.h"
+#include "lib/embedding/text_embedder.h"
 #include "lib/eval/identity.h"
 #include "lib/eval/rank_input.h"
 #include "lib/formats/json_text.h"
@@ -27,7 +30,9 @@
 #include "lib/io/byte_sink.h"
 #include "lib/model/open_model.h"
 #include "lib/nn/precision_option.h"
+#include "lib/objective/grit_options.h"
 #include "lib/objective/perplexity.h"
+#include "lib/spec/objective_names.h"
 #include "lib/spec/weight_format.h"
 
 namespace trainwright {
@@ -212,10 +217,11 @@ ObjectiveOptions TrainedObjective(const Checkpoint& checkpoint) {
 }
 
 /// The objective that measures records in its own way: the one that the checkpoint was trained for where it
-/// takes them, with its options, else the first that does. Nullopt: what is measured is how well tokens are
-/// predicted.
+/// takes them, with its options, else the first that does, of vectors as embed makes them. Nullopt: what is
+/// measured is how well tokens are predicted.
 std::optional<ObjectiveOptions> ObjectiveOfRecords(const ObjectiveRegistry& objectives, RecordKind records,
-                                                   const Checkpoint& checkpoint) {
+                                                   const Checkpoint& checkpoint,
+                                                   const EvaluateJobOptions& options) {
   const ObjectiveKind* first = nullptr;
   for (const ObjectiveKind& kind : objectives.all()) {
     if (!kind.Takes(records)) continue;
@@ -226,7 +232,13 @@ std::optional<ObjectiveOptions> ObjectiveOfRecords(const ObjectiveRegistry& obje
   const ObjectiveOptions trained = TrainedObjective(checkpoint);
   const ObjectiveKind* kind = objectives.FindOrNull(trained.name);
   if (kind != nullptr && kind->Takes(records)) return trained;
-  return ObjectiveOptions{.name = first->name()};
+  ObjectiveOptions untrained = {.name = first->name()};
+  if (first->name() == kGritObjective) {
+    EmbeddingSettings settings;
+    settings.adapter = options.adapter;
+    untrained.own = GritOwnOptionsOf(ResolveEmbedding(checkpoint, settings, *options.world));
+  }
+  return untrained;
 }
 
 /// Of a micro-batch that is complete.
@@ -252,6 +264,11 @@ Measurement MeasureObjective(const ObjectiveRegistry& objectives, ObjectiveOptio
   }
   values["tokens"] = evaluation.tokens;
   values["docs"] = evaluation.documents;
+  if (std::optional<EmbeddingSpec> embedding = objective->EmbeddingOf(set)) {
+    const int64_t width = checkpoint.model->config().hidden_size;
+    embedding->dimension = embedding->projection > 0 ? embedding->projection : width;
+    values["embedding"] = DescribeEmbedding(*embedding);
+  }
   return {values, HexEncode(set.content_sha256())};
 }
 
@@ -352,7 +369,7 @@ Subject OpenSubject(const ModelFamilies& families, const ObjectiveRegistry& obje
   }
   if (!subject.set) return subject;
   const RecordKind records = subject.set->header().record_kind;
-  subject.objective = ObjectiveOfRecords(objectives, records, subject.checkpoint);
+  subject.objective = ObjectiveOfRecords(objectives, records, subject.checkpoint, options);
   if (subject.objective && !options.logits_path.empty() && !options.logits_if_any) {
     throw Error(ErrorCode::kUsage, "--logits",
                 "has a meaning where tokens are predicted, and " + options.data + " holds " +

@@ -46,11 +46,11 @@ struct EvaluateJobOptions {
 
 /// Text, conversations: how well each next token is predicted. Shards of other records, not on a pipe: what
 /// the objective measures that the checkpoint was trained for, with its options, or the first that takes
-/// them. Several ranks have the result of one with as many threads as each of them; the writer alone writes
-/// logits and says what was measured.
+/// them, of vectors as the model's folder says that it makes them. Several ranks have the result of one with
+/// as many threads as each of them; the writer alone writes logits and says what was measured.
 /// \returns loss_nats, perplexity, bits_per_byte, bits_per_token (of other records: what the objective
-///     measures in place of these), tokens, docs, and what they were measured with and on: model, adapter and
-///     data with their hashes
+///     measures in place of these, and where it makes vectors, "embedding"), tokens, docs, and what they were
+///     measured with and on: model, adapter and data with their hashes
 /// \throws Error: kBadInput (data, checkpoint, other tokenizer), kUsage (also where a rank has another model
 ///     or other data, and where logits would replace what is read, or are asked for of records whose tokens
 ///     are not predicted, unless logits_if_any), kIo (also where another rank failed), kDevice, kNonFinite

@@ -149,4 +149,14 @@ EmbeddingSpec EmbeddingSpecOf(const GritOptions& options) {
   return spec;
 }
 
+OwnOptions GritOwnOptionsOf(const EmbeddingSpec& spec) {
+  return {{"mode", "embedding"},
+          {"pooling", PoolingName(spec.pooling)},
+          {"attn", spec.attention},
+          {"projection", spec.projection},
+          {"normalize", spec.normalize ? "on" : "off"},
+          {"query_max_len", spec.query_max_len},
+          {"passage_max_len", spec.passage_max_len}};
+}
+
 }  // namespace trainwright

@@ -61,4 +61,8 @@ GritOptions GritOptionsOf(const OwnOptions& own, uint64_t seed);
 /// How the model makes vectors, but for how texts are written, which the data says.
 EmbeddingSpec EmbeddingSpecOf(const GritOptions& options);
 
+/// The options by which a model is said to make vectors so: the reverse. The others have their defaults.
+/// \param spec with both lengths
+OwnOptions GritOwnOptionsOf(const EmbeddingSpec& spec);
+
 }  // namespace trainwright

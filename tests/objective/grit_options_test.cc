@@ -39,6 +39,18 @@ TEST(GritOptions, WithoutMoreAreThoseOfTheOriginalsTraining) {
   EXPECT_FALSE(options.rounds_vectors);
 }
 
+TEST(GritOptions, OfAModelsFolderMakeItsVectors) {
+  EmbeddingSpec spec;
+  spec.pooling = Pooling::kLastToken;
+  spec.mask = AttentionMask::kCausal;
+  spec.attention = "cc";
+  spec.normalize = false;
+  spec.projection = 16;
+  spec.query_max_len = 300;
+  spec.passage_max_len = 4096;
+  EXPECT_EQ(EmbeddingSpecOf(OptionsOf(GritOwnOptionsOf(spec))), spec);
+}
+
 TEST(GritOptions, RowsAreAsLongAsPassagesUnlessTheySayOtherwise) {
   EXPECT_EQ(OptionsOf({{"mode", "unified"}, {"passage_max_len", 77}}).data.generative_tokens, 77);
   EXPECT_EQ(OptionsOf({{"mode", "unified"}, {"generative_max_len", 99}}).data.generative_tokens, 99);
