@@ -29,6 +29,9 @@
 #include "lib/retrieval/bm25.h"
 #include "lib/retrieval/compared_vectors.h"
 #include "lib/retrieval/corpus.h"
+#include "lib/retrieval/document_ids.h"
+#include "lib/retrieval/qrels.h"
+#include "lib/retrieval/run_file.h"
 #include "lib/retrieval/vector_reader.h"
 #include "lib/tok/utf8.h"
 
@@ -148,7 +151,7 @@ class RetrievalMeasurement {
     }
     embed_queries.Flush();
     std::optional<VectorSearch> search;
-    if (world_->is_writer()) search.emplace(at::cat(blocks), settings_.top_k);
+    if (world_->is_writer()) search.emplace(at::cat(blocks), settings_.top_k + 1);  // see WithoutOwn
     BlockEmbedder embed_corpus(
         embedder_.get(), world_,
         [&](const at::Tensor& rows, std::span<const std::string> ids) { search->Add(rows, ids); });
@@ -197,7 +200,7 @@ class RetrievalMeasurement {
     DocumentIds unique;
     for (const std::string& id : query_ids) unique.Add(id);
     unique.Index(settings_.query_vectors);
-    VectorSearch search(unit_rows(queries), settings_.top_k);
+    VectorSearch search(unit_rows(queries), settings_.top_k + 1);  // see WithoutOwn
     std::vector<float> rows;
     std::vector<std::string> ids;
     while (vectors.second->Read(kDocumentsOfBlock, &rows, &ids) > 0) search.Add(unit_rows(rows), ids);
@@ -210,7 +213,29 @@ class RetrievalMeasurement {
   RetrievalRun Found(VectorSearch* search, const std::string& corpus, std::span<const std::string> queries) {
     RetrievalRun run = search->Take(corpus, queries);
     NoteDocuments(search->documents());
+    return WithoutOwn(std::move(run), static_cast<size_t>(settings_.top_k), &own_left_out_);
+  }
+
+  /// A document with the query's name is the query itself, as in BEIR's ArguAna: found first, it answers
+  /// nothing. One that is judged relevant stays.
+  /// \param run one document deeper than `depth`
+  /// \param left_out counts the documents that are left out
+  RetrievalRun WithoutOwn(RetrievalRun run, size_t depth, uint64_t* left_out) const {
+    for (auto& [query, ranking] : run) {
+      if (!IsRelevant(query, query)) {
+        *left_out += std::erase_if(
+            ranking, [&name = query](const RankedDocument& document) { return document.id == name; });
+      }
+      if (ranking.size() > depth) ranking.resize(depth);
+    }
     return run;
+  }
+
+  bool IsRelevant(const std::string& document, const std::string& query) const {
+    const auto judged = qrels_.find(query);
+    if (judged == qrels_.end()) return false;
+    const auto grade = judged->second.find(document);
+    return grade != judged->second.end() && grade->second > 0;
   }
 
   void NoteDocuments(const DocumentIds& documents) {
@@ -225,6 +250,15 @@ class RetrievalMeasurement {
     if (missing.empty()) return;
     LogWarning(FormatNumberOf(missing.size(), "judged document") + " not in the corpus, such as " +
                Quoted(*missing.begin()) + "; they count as not found");
+  }
+
+  /// Documents that a query's ranking has at most. Beside a run as many as its longest has: no other depth
+  /// would make recall and MAP of both the same measures.
+  size_t DepthBeside(const RetrievalRun& beside) const {
+    if (settings_.run.empty()) return static_cast<size_t>(settings_.top_k);
+    size_t depth = 0;
+    for (const auto& [query, ranking] : beside) depth = std::max(depth, ranking.size());
+    return depth;
   }
 
   /// \param beside what it is compared with: it ranks for the same queries, so that both means are over them
@@ -242,11 +276,11 @@ class RetrievalMeasurement {
     const bool all = settings_.metrics.averaged == AveragedQueries::kAll;
     std::vector<std::string> ids;
     std::vector<std::vector<ScoredRow>> rows;
+    const size_t depth = DepthBeside(beside);
     for (size_t i = 0; i < queries_.ids.size(); ++i) {
       if (!all && !beside.contains(queries_.ids[i])) continue;
       ids.push_back(queries_.ids[i]);
-      rows.push_back(
-          index.Search(queries_.texts[i], static_cast<size_t>(settings_.top_k), documents.LaterNameFirst()));
+      rows.push_back(index.Search(queries_.texts[i], depth + 1, documents.LaterNameFirst()));
     }
     const bool is_measured = std::any_of(
         beside.begin(), beside.end(), [this](const auto& ranked) { return qrels_.contains(ranked.first); });
@@ -254,7 +288,8 @@ class RetrievalMeasurement {
       throw Error(ErrorCode::kBadInput, settings_.queries, "has no judged query that is ranked", "",
                   "give the texts of the queries, with the same ids");
     }
-    return RunOfRows(rows, documents, ids);
+    uint64_t left_out = 0;
+    return WithoutOwn(RunOfRows(rows, documents, ids), depth, &left_out);
   }
 
   /// Where a mean is over fewer queries than that of the first system, as the texts of others are missing.
@@ -296,10 +331,12 @@ class RetrievalMeasurement {
                     embedder_ ? queries_.not_judged : first->queries_of_run - first->queries_in_common},
                    {"average", is_run ? "run" : "all"},
                    {"gain", is_linear ? "linear" : "exp"},
-                   {"top_k", settings_.top_k},
+                   {"top_k", settings_.run.empty() ? nlohmann::ordered_json(settings_.top_k)
+                                                   : nlohmann::ordered_json()},
                    {"bootstrap", settings_.bootstrap_draws},
                    {"corpus", documents_ > 0 ? nlohmann::ordered_json(documents_) : nlohmann::ordered_json()},
-                   {"judged_documents_missing", documents_missing_}});
+                   {"judged_documents_missing", documents_missing_},
+                   {"own_documents_left_out", own_left_out_}});
     nlohmann::ordered_json baselines = nlohmann::ordered_json::object();
     for (size_t i = 1; i < described.size(); ++i) baselines[described[i].name] = described[i].scores;
     result["baselines"] = baselines;
@@ -320,6 +357,7 @@ class RetrievalMeasurement {
   std::unique_ptr<ByteSink> run_sink_;  // the writer's, where the run is to be written
   nlohmann::ordered_json data_;         // what was read, with its hashes
   uint64_t documents_ = 0, documents_missing_ = 0;
+  uint64_t own_left_out_ = 0;  // of the first system's rankings
 };
 
 }  // namespace

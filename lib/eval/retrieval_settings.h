@@ -19,7 +19,7 @@ struct RetrievalSettings {
   std::string run_out;                        ///< where the run is written; empty: nowhere
   std::string query_instruction, passage_instruction;
   std::string baseline;  ///< "bm25", or empty
-  int64_t top_k = 100;   ///< documents that are ranked for a query
+  int64_t top_k = 100;   ///< documents that are ranked for a query; of no meaning beside `run`
   MetricOptions metrics;
   int bootstrap_draws = 1000;  ///< 0: no intervals
   uint64_t seed = 0;           ///< of the bootstrap

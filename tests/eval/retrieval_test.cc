@@ -113,6 +113,45 @@ TEST_F(RetrievalTest, JudgedDocumentsThatTheCorpusLacksAreCountedAndStayRelevant
   EXPECT_EQ(result["recall_at_10"], 0.5);
 }
 
+/// The text of a query stands in the corpus under the query's name, as in BEIR's ArguAna.
+class OwnDocumentTest : public RetrievalTest {
+ protected:
+  OwnDocumentTest() {
+    settings_.query_vectors = PutVectors("q.npy", 2, {1, 0}, {"a"});
+    settings_.corpus_vectors = PutVectors("d.npy", 2, {1, 0, 1, 0.1F, 0, 1}, {"a", "b", "c"});
+    settings_.qrels = Put("qrels", "a 0 b 1\n");
+  }
+  RetrievalSettings settings_;
+};
+
+TEST_F(OwnDocumentTest, IsLeftOutOfTheRanking) {
+  const auto result = Evaluate(settings_);
+  EXPECT_EQ(result["mrr_at_10"], 1.0) << "not half, behind the query itself";
+  EXPECT_EQ(result["own_documents_left_out"], 1);
+}
+
+TEST_F(OwnDocumentTest, IsReplacedByTheNextDocumentOfTheRanking) {
+  settings_.top_k = 2;
+  settings_.run_out = folder_.path("run");
+  Evaluate(settings_);
+  EXPECT_THAT(test::ReadFile(settings_.run_out),
+              testing::AllOf(testing::StartsWith("a Q0 b 1 "), HasSubstr("\na Q0 c 2 ")));
+}
+
+TEST_F(OwnDocumentTest, StaysWhereItIsJudgedRelevant) {
+  settings_.qrels = Put("qrels", "a 0 a 1\n");
+  const auto result = Evaluate(settings_);
+  EXPECT_EQ(result["mrr_at_10"], 1.0);
+  EXPECT_EQ(result["own_documents_left_out"], 0);
+}
+
+TEST_F(OwnDocumentTest, StaysInARunThatIsRead) {
+  RetrievalSettings settings;
+  settings.run = Put("run", "a Q0 a 1 2 x\na Q0 b 2 1 x\n");
+  settings.qrels = settings_.qrels;
+  EXPECT_EQ(Evaluate(settings)["mrr_at_10"], 0.5);
+}
+
 TEST_F(RetrievalTest, BadInputsAreNamed) {
   RetrievalSettings settings;
   settings.query_vectors = PutVectors("q.npy", 1, {1}, {"q"});
@@ -240,6 +279,29 @@ TEST_F(RunAndBaselineTest, AQueryWithoutATextIsLeftOutOfTheBaselinesMeansWithAWa
               HasSubstr("bm25 is measured on 1 of the 2 queries that run is"));
   EXPECT_EQ(result["queries"], 2);
   EXPECT_EQ(result["baselines"]["bm25"]["queries"], 1);
+}
+
+TEST_F(RunAndBaselineTest, TheBaselineRanksAsManyDocumentsAsTheRun) {
+  settings_.run = Put("run", "q1 Q0 d1 1 2 x\nq1 Q0 d2 2 1 x\n");
+  settings_.corpus = Put("corpus.jsonl",
+                         "{\"_id\": \"d1\", \"text\": \"apples grow\"}\n"
+                         "{\"_id\": \"d2\", \"text\": \"apples apples\"}\n");
+  settings_.top_k = 1;
+  EXPECT_EQ(Evaluate(settings_)["baselines"]["bm25"]["map"], 0.5) << "of the second document";
+}
+
+TEST_F(RunAndBaselineTest, ARunHasNoTopK) {
+  EXPECT_TRUE(Evaluate(settings_)["top_k"].is_null());
+}
+
+TEST_F(RunAndBaselineTest, ADocumentWithTheQuerysNameIsLeftOutOfTheBaselineToo) {
+  settings_.run = Put("run", "d1 Q0 d2 1 1 x\n");
+  settings_.qrels = Put("qrels", "d1 0 d2 1\n");
+  settings_.corpus = Put("corpus.jsonl",
+                         "{\"_id\": \"d1\", \"text\": \"apples grow\"}\n"
+                         "{\"_id\": \"d2\", \"text\": \"apples fall\"}\n");
+  settings_.queries = Put("queries.jsonl", "{\"_id\": \"d1\", \"text\": \"apples grow\"}\n");
+  EXPECT_EQ(Evaluate(settings_)["baselines"]["bm25"]["mrr_at_10"], 1.0);
 }
 
 TEST_F(RunAndBaselineTest, JudgedDocumentsThatTheCorpusLacksAreCountedBesideARunToo) {
