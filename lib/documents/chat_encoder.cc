@@ -273,7 +273,7 @@ void ChatEncoder::Write(TemplatePart part, const Said& said, bool loss, Writer* 
         const bool of_turn = part != TemplatePart::kInstruction && part != TemplatePart::kText;
         if (of_turn && template_.trim[static_cast<size_t>(said.role)]) text = Trimmed(text);
         const size_t before = writer->chat->ids.size();
-        WriteContent(text, item.kind == TemplateItem::Kind::kSpacedContent, writer);
+        WriteContent(text, said.spaced.value_or(item.kind == TemplateItem::Kind::kSpacedContent), writer);
         writer->content_end = writer->chat->ids.size();
         writer->AddToRun(writer->content_end - before, text.size(), item_loss);
         if (part != TemplatePart::kInput && !said.input.empty())
@@ -348,10 +348,15 @@ void ChatEncoder::EncodeText(std::string_view instruction, std::string_view text
   chat->tokenizer_calls = 0;
   Writer writer{chat};
   Write(TemplatePart::kBegin, {}, false, &writer);
-  const Said cleaned = {.content = CleanInstruction(instruction)};
-  const bool is_plain = cleaned.content.empty();
-  Write(is_plain ? TemplatePart::kNoInstruction : TemplatePart::kInstruction, cleaned, false, &writer);
-  Write(TemplatePart::kText, {.content = text}, true, &writer);
+  const bool keeps = template_.keeps_instruction;
+  Said before = {.content = keeps ? instruction : CleanInstruction(instruction)}, said = {.content = text};
+  const bool is_plain = before.content.empty();
+  if (keeps && !is_plain) {
+    said.spaced = before.content.ends_with(' ') && !text.empty();
+    if (*said.spaced) before.content.remove_suffix(1);
+  }
+  Write(is_plain ? TemplatePart::kNoInstruction : TemplatePart::kInstruction, before, false, &writer);
+  Write(TemplatePart::kText, said, true, &writer);
   chat->tokens_after_text = chat->ids.size() - writer.content_end;
   AddBos(chat);
 }

@@ -54,7 +54,8 @@ class ChatEncoder {
   /// of `record` must be the user's.
   std::optional<DocumentProblem> EncodePrompt(const ChatRecord& record, std::vector<uint32_t>* ids) const;
   /// A text of a contrastive record: `runs` are its instruction and what is pooled, or the latter alone. The
-  /// instruction loses tabs, newlines, spaces and colons at its ends. Text without a token has no pooled run.
+  /// instruction loses tabs, newlines, spaces and colons at its ends, unless the template keeps it. Text
+  /// without a token has no pooled run.
   void EncodeText(std::string_view instruction, std::string_view text, EncodedChat* chat) const;
   /// What ends an answer in training: the ids between {content} and ], for generation to stop at. May be
   /// empty.
@@ -81,6 +82,7 @@ class ChatEncoder {
   struct Said {
     ChatRole role = ChatRole::kUser;
     std::string_view content = {}, input = {};  ///< as of ChatTurn
+    std::optional<bool> spaced = {};            ///< with a space before it; none: as the template says
   };
   struct Writer;
 

@@ -227,6 +227,12 @@ void ParseTrim(LineParser* line, ChatTemplate* chat_template) {
   }
 }
 
+void ParseKeep(LineParser* line, ChatTemplate* chat_template) {
+  const std::string word = line->Word();
+  if (word != "instruction" || !line->empty()) throw line->Bad("keeps an instruction alone");
+  chat_template->keeps_instruction = true;
+}
+
 constexpr uint64_t kMaxTemplateBytes = 1 << 20;
 constexpr char kTimeVariable[] = "SOURCE_DATE_EPOCH";
 
@@ -286,6 +292,10 @@ ChatTemplate ParseChatTemplate(std::string_view text, const std::string& name) {
     chat_template.text += std::string(line_text) + "\n";
     if (word == "trim") {
       ParseTrim(&line, &chat_template);
+      continue;
+    }
+    if (word == "keep") {
+      ParseKeep(&line, &chat_template);
       continue;
     }
     const auto part = std::find(std::begin(kPartNames), std::end(kPartNames), word) - std::begin(kPartNames);

@@ -25,6 +25,9 @@
 ///   instruction           before a text, with its instruction
 ///   no-instruction        before a text without one
 ///   text                  the text; between [ and ] is what is pooled (default: [ {content} ])
+///   keep instruction      an instruction is written as it is given, and a blank at its end, not that of
+///                         { content}, is cut into tokens with the text; without this line it loses tabs,
+///                         newlines, spaces and colons at its ends
 ///
 /// user and assistant are required. Without system, a conversation with a system turn does not fit.
 ///
@@ -70,8 +73,9 @@ struct ChatTemplate {
   std::string name;  ///< of a built-in one, or the path
   std::string text;  ///< the lines, each with a newline, without comments: what provenance keeps
   std::array<std::vector<TemplateItem>, kTemplatePartCount> parts;
-  std::array<bool, 3> trim = {};  ///< by ChatRole
-  bool marks_are_text = false;    ///< its <|marks|> are ordinary text to the models trained with it
+  std::array<bool, 3> trim = {};   ///< by ChatRole
+  bool marks_are_text = false;     ///< its <|marks|> are ordinary text to the models trained with it
+  bool keeps_instruction = false;  ///< "keep instruction"
 
   /// A model's own, in Jinja: `text` is its source, and what is above between them says nothing.
   bool is_jinja = false;

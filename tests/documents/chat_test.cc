@@ -244,6 +244,56 @@ TEST(ChatEncoderTest, TextsForThePoolingOfTheLastTokenEndInTheEndMark) {
   }
 }
 
+constexpr char kKeepingTemplate[] =
+    "user {content}\nassistant [ {content} ]\nno-instruction \"passage:\"\ninstruction {content}\n"
+    "keep instruction\ntext [ { content} ]\n";
+
+TEST(ChatEncoderTest, AnInstructionThatTheTemplateKeepsIsWrittenAsItIsGiven) {
+  const CountingTokenizer tokenizer;
+  const ChatEncoder encoder(ParseChatTemplate(kKeepingTemplate, "t"), &tokenizer);
+  for (const char* instruction : {"query: ", "Find:\nQuery:", "\tfind\n", ": "}) {
+    EncodedChat chat;
+    encoder.EncodeText(instruction, "abc", &chat);
+    EXPECT_EQ(Shown(chat.ids), std::string(instruction) + "abc");
+  }
+}
+
+TEST(ChatEncoderTest, ABlankBehindAnInstructionThatIsKeptIsCutTogetherWithTheText) {
+  const CountingTokenizer tokenizer;
+  const ChatEncoder encoder(ParseChatTemplate(kKeepingTemplate, "t"), &tokenizer);
+  EncodedChat chat;
+  encoder.EncodeText("query: ", "abc", &chat);
+  EXPECT_EQ(Predicted(chat), " abc|");
+  encoder.EncodeText("query:", "abc", &chat);
+  EXPECT_EQ(Predicted(chat), "abc|");
+}
+
+TEST(ChatEncoderTest, ATemplateThatKeepsInstructionsWritesTextsWithoutOneAsBefore) {
+  const CountingTokenizer tokenizer;
+  const ChatEncoder encoder(ParseChatTemplate(kKeepingTemplate, "t"), &tokenizer);
+  EncodedChat chat;
+  encoder.EncodeText("", "abc", &chat);
+  EXPECT_EQ(Shown(chat.ids), "passage: abc");
+}
+
+TEST(ChatEncoderTest, AnInstructionOfGritLosesColonsAndSpaceAtItsEnds) {
+  const CountingTokenizer tokenizer;
+  const ChatEncoder encoder(LoadChatTemplate("grit"), &tokenizer);
+  EncodedChat cleaned, given;
+  encoder.EncodeText("find", "abc", &cleaned);
+  encoder.EncodeText("\n find: ", "abc", &given);
+  EXPECT_EQ(Shown(given.ids), Shown(cleaned.ids));
+}
+
+TEST(ChatTemplateTest, NothingButAnInstructionIsKept) {
+  const std::string sound = "user {content}\nassistant [ {content} ]\n";
+  EXPECT_TRUE(ParseChatTemplate(sound + "keep instruction\n", "t").keeps_instruction);
+  EXPECT_FALSE(ParseChatTemplate(sound, "t").keeps_instruction);
+  for (const char* line : {"keep\n", "keep user\n", "keep instruction user\n"}) {
+    EXPECT_THAT(test::MessageOf([&] { ParseChatTemplate(sound + line, "t"); }), testing::HasSubstr("line 3"));
+  }
+}
+
 TEST(ChatEncoderTest, SpecialTokensAreFoundInLiteralsAndNeverInWhatTurnsSay) {
   const CountingTokenizer tokenizer;
   const ChatEncoder encoder(LoadChatTemplate("chatml"), &tokenizer);
