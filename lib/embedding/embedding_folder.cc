@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
 #include <string_view>
 #include <system_error>
 #include <vector>
@@ -59,13 +61,16 @@ struct Prompt {
 
 /// What stands before a text without an instruction, in the marks of the tokenizer.
 /// \param begins whether the tokenizer puts the mark of the beginning there by itself
-Prompt PromptOf(const EmbeddingSpec& spec, const ordered_json& tokenizer, bool begins) {
+Prompt PromptOf(const std::string& template_text, Pooling pooling, const ordered_json& tokenizer,
+                bool begins) {
   Prompt prompt;
-  if (spec.template_text.empty()) return prompt;
-  const ChatTemplate chat_template = ParseChatTemplate(spec.template_text, "of embedding.json");
+  if (template_text.empty()) return prompt;
+  const bool has_blank = pooling == Pooling::kLastToken;  // the same is pooled with it
+  const ChatTemplate chat_template = ParseChatTemplate(template_text, "of embedding.json");
   for (const TemplatePart part : {TemplatePart::kBegin, TemplatePart::kNoInstruction, TemplatePart::kText}) {
     for (const TemplateItem& item : chat_template.part(part)) {
-      if (item.kind == TemplateItem::Kind::kSpacedContent) prompt.text += prompt.is_pooled ? " " : "";
+      if (item.kind == TemplateItem::Kind::kSpacedContent)
+        prompt.text += prompt.is_pooled || has_blank ? " " : "";
       if (item.kind == TemplateItem::Kind::kContent || item.kind == TemplateItem::Kind::kSpacedContent) break;
       if (item.loss && !prompt.is_pooled && !prompt.text.empty()) break;  // one is pooled as a whole or not
       std::string written = item.literal;
@@ -141,15 +146,20 @@ ordered_json Modules(const EmbeddingSpec& spec, const Prompt& prompt) {
   return modules;
 }
 
-ordered_json SentenceTransformersConfig(const std::string& prompt) {
+/// \param prompt the default one
+ordered_json SentenceTransformersConfig(const std::string& prompt, const std::string& of_queries,
+                                        const std::string& of_passages) {
   ordered_json config;
   config["__version__"] = ordered_json::object();
   config["prompts"] = ordered_json::object();
   config["default_prompt_name"] = nullptr;
   config["similarity_fn_name"] = "cosine";
+  if (of_queries.empty() && of_passages.empty()) return config;
+  config["prompts"] = {{"query", of_queries}, {"document", of_passages}};
   if (prompt.empty()) return config;
-  config["prompts"] = {{"query", prompt}, {"document", prompt}};
-  config["default_prompt_name"] = "document";
+  const char* const name = of_passages == prompt ? "document" : "default";
+  config["prompts"][name] = prompt;
+  config["default_prompt_name"] = name;
   return config;
 }
 
@@ -183,15 +193,23 @@ void WriteEmbeddingSpec(const std::string& folder, const ModelConfig& config, Em
 
 void WriteEmbeddingFolder(const std::string& folder, const ModelConfig& config, const EmbeddingSpec& spec) {
   const ordered_json tokenizer = ReadObject(folder, kTokenizerConfig);
-  const Prompt prompt = PromptOf(spec, tokenizer, !ReadTextMarks(folder).begin.empty());
+  const bool begins = !ReadTextMarks(folder).begin.empty();
+  const auto prompt_of = [&](const std::optional<std::string>& text) {
+    return PromptOf(text.value_or(spec.template_text), spec.pooling, tokenizer, begins);
+  };
+  const Prompt prompt = prompt_of(std::nullopt), of_queries = prompt_of(spec.query_template),
+               of_passages = prompt_of(spec.passage_template);
+  // Files of sentence-transformers, whence prompts of roles are, pool all prompts or none.
+  const Prompt& any = !prompt.text.empty() ? prompt : !of_queries.text.empty() ? of_queries : of_passages;
   WriteEmbeddingSpec(folder, config, spec);
-  WriteTokenizerConfig(folder, tokenizer, prompt);
-  WritePooling(folder, config.hidden_size, spec, prompt);
+  WriteTokenizerConfig(folder, tokenizer, any);
+  WritePooling(folder, config.hidden_size, spec, any);
   const int64_t said = std::max(spec.query_max_len, spec.passage_max_len);
   const int64_t longest = said > 0 ? said : config.max_positions;
   WriteJson(folder, "sentence_bert_config.json", {{"max_seq_length", longest}, {"do_lower_case", false}});
-  WriteJson(folder, "config_sentence_transformers.json", SentenceTransformersConfig(prompt.text));
-  WriteJson(folder, "modules.json", Modules(spec, prompt));
+  WriteJson(folder, "config_sentence_transformers.json",
+            SentenceTransformersConfig(prompt.text, of_queries.text, of_passages.text));
+  WriteJson(folder, "modules.json", Modules(spec, any));
   if (spec.mask == AttentionMask::kBidirectional) {
     WriteFileAtomically(folder + "/" + kModelingModule + ".py",
                         AsBytes(kModelingTrainwrightBidirectionalText));

@@ -12,6 +12,7 @@ namespace {
 using nlohmann::json;
 
 constexpr char kSchema[] = "trainwright.embedding/1";
+constexpr char kQueryTemplate[] = "query_template", kPassageTemplate[] = "passage_template";
 
 [[noreturn]] void Refuse(const std::string& path, const std::string& field, const std::string& problem) {
   throw Error(ErrorCode::kBadInput, path, "its " + field + " " + problem);
@@ -44,6 +45,8 @@ EmbeddingSpec FromObject(const json& object, const std::string& path) {
   spec.query_max_len = ReadCount(object, "query_max_len", path);
   spec.passage_max_len = ReadCount(object, "passage_max_len", path);
   spec.template_text = text("template");
+  if (object.contains(kQueryTemplate)) spec.query_template = text(kQueryTemplate);
+  if (object.contains(kPassageTemplate)) spec.passage_template = text(kPassageTemplate);
   spec.dimension = ReadCount(object, "dimension", path);
   return spec;
 }
@@ -70,16 +73,18 @@ std::string DescribeOtherEmbedding(const EmbeddingSpec& start, const EmbeddingSp
 
 std::string EncodeEmbeddingSpec(const EmbeddingSpec& spec) {
   TRAINWRIGHT_CHECK(FindEmbeddingMask(spec.attention) == spec.mask);
-  const nlohmann::ordered_json object = {{"schema", kSchema},
-                                         {"pooling", PoolingName(spec.pooling)},
-                                         {"attention", spec.attention},
-                                         {"normalize", spec.normalize},
-                                         {"dimension", spec.dimension},
-                                         {"projection", spec.projection},
-                                         {"query_max_len", spec.query_max_len},
-                                         {"passage_max_len", spec.passage_max_len},
-                                         {"template", spec.template_text},
-                                         {"similarity", "cosine"}};
+  nlohmann::ordered_json object = {{"schema", kSchema},
+                                   {"pooling", PoolingName(spec.pooling)},
+                                   {"attention", spec.attention},
+                                   {"normalize", spec.normalize},
+                                   {"dimension", spec.dimension},
+                                   {"projection", spec.projection},
+                                   {"query_max_len", spec.query_max_len},
+                                   {"passage_max_len", spec.passage_max_len},
+                                   {"template", spec.template_text},
+                                   {"similarity", "cosine"}};
+  if (spec.query_template) object[kQueryTemplate] = *spec.query_template;
+  if (spec.passage_template) object[kPassageTemplate] = *spec.passage_template;
   return object.dump(2) + "\n";
 }
 

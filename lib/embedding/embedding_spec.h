@@ -24,7 +24,9 @@ struct EmbeddingSpec {
   /// Tokens of the longest texts it was trained with, instructions among them; 0: nobody said.
   int64_t query_max_len = 0, passage_max_len = 0;
   std::string
-      template_text;      ///< how a text and its instruction are written (ChatTemplate); empty: as they are
+      template_text;  ///< how a text and its instruction are written (ChatTemplate); empty: as they are
+  /// Likewise of texts of a role that come without an instruction; nothing: as all others.
+  std::optional<std::string> query_template, passage_template;
   int64_t dimension = 0;  ///< elements of a vector; 0: nobody said
 
   bool operator==(const EmbeddingSpec&) const = default;
@@ -38,7 +40,8 @@ std::optional<AttentionMask> FindEmbeddingMask(std::string_view attention);
 std::string DescribeOtherEmbedding(const EmbeddingSpec& start, const EmbeddingSpec& trained);
 
 /// The text of embedding.json: one object with the schema "trainwright.embedding/1", the fields by their
-/// names (the template as "template"; no "mask"), and "similarity", by which vectors are compared: "cosine".
+/// names (the template as "template"; those of roles only where there are any; no "mask"), and "similarity",
+/// by which vectors are compared: "cosine".
 std::string EncodeEmbeddingSpec(const EmbeddingSpec& spec);
 
 /// \param path for messages

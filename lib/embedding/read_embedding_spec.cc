@@ -12,6 +12,7 @@
 #include "lib/embedding/text_template.h"
 #include "lib/formats/json_fields.h"
 #include "lib/formats/json_text.h"
+#include "lib/formats/text_role.h"
 #include "lib/io/byte_source.h"
 #include "lib/model/embedding_projection.h"
 
@@ -184,8 +185,11 @@ EmbeddingSpec FromModules(const json& modules, const std::string& folder, const 
   }
   if (!pools) throw Error(ErrorCode::kBadInput, folder + "/" + kModulesFile, "names no pooling");
   // Behind the prompt weights are what they are here; what is pooled is what a mean pools.
-  spec.template_text = pools_behind_prompt ? ReadTextTemplate(folder, Pooling::kMean, /*pools_prompt=*/false)
-                                           : ReadTextTemplate(folder, spec.pooling, pools_prompt);
+  const Pooling pooled = pools_behind_prompt ? Pooling::kMean : spec.pooling;
+  if (pools_behind_prompt) pools_prompt = false;
+  spec.template_text = ReadTextTemplate(folder, pooled, pools_prompt);
+  spec.query_template = ReadRoleTemplate(folder, TextRole::kQuery, pooled, pools_prompt);
+  spec.passage_template = ReadRoleTemplate(folder, TextRole::kPositive, pooled, pools_prompt);
   const json model = ReadObject(body_folder + "/" + kModuleConfig);
   const bool bidirectional = HasOwnBody(model) || model.value("is_causal", json()) == json(false);
   spec.attention = bidirectional ? "bb" : "cc";

@@ -62,6 +62,7 @@ EmbeddingSpec SpecOf(const std::optional<EmbeddingSpec>& found, const EmbeddingS
   spec.mask = *mask;
   if (!settings.text_template.empty()) {
     spec.template_text = LoadChatTemplate(settings.text_template).text;
+    spec.query_template = spec.passage_template = std::nullopt;
   } else if (spec.template_text.empty()) {
     spec.template_text = kPlainTemplate;
   }
@@ -125,14 +126,17 @@ EmbeddingSpec ResolveEmbedding(const Checkpoint& checkpoint, const EmbeddingSett
 }
 
 nlohmann::ordered_json DescribeEmbedding(const EmbeddingSpec& spec) {
-  return {{"pooling", PoolingName(spec.pooling)},
-          {"attention", spec.attention},
-          {"normalize", spec.normalize},
-          {"dimension", spec.dimension},
-          {"projection", spec.projection},
-          {"query_max_len", spec.query_max_len},
-          {"passage_max_len", spec.passage_max_len},
-          {"template", spec.template_text}};
+  nlohmann::ordered_json description = {{"pooling", PoolingName(spec.pooling)},
+                                        {"attention", spec.attention},
+                                        {"normalize", spec.normalize},
+                                        {"dimension", spec.dimension},
+                                        {"projection", spec.projection},
+                                        {"query_max_len", spec.query_max_len},
+                                        {"passage_max_len", spec.passage_max_len},
+                                        {"template", spec.template_text}};
+  if (spec.query_template) description["query_template"] = *spec.query_template;
+  if (spec.passage_template) description["passage_template"] = *spec.passage_template;
+  return description;
 }
 
 void WarnOfTexts(const EmbeddedCounts& counts) {
@@ -165,7 +169,11 @@ TextEmbedder::TextEmbedder(const ModelFamilies& families, const EmbeddingSetting
   spec_ = ResolveEmbedding(checkpoint_, settings, *world);
   limits_ = {static_cast<uint64_t>(spec_.query_max_len), static_cast<uint64_t>(spec_.passage_max_len)};
   template_.emplace(ParseChatTemplate(spec_.template_text, kTemplateName), checkpoint_.tokenizer.get());
-  texts_.emplace(&*template_, limits_, TextCut::kAsTokenizers);
+  const auto set_up = [&](const std::optional<std::string>& text, std::optional<ChatEncoder>* encoder) {
+    if (text) encoder->emplace(ParseChatTemplate(*text, kTemplateName), checkpoint_.tokenizer.get());
+  };
+  set_up(spec_.query_template, &query_template_);
+  set_up(spec_.passage_template, &passage_template_);
   encoder_ = std::make_unique<TextEncoder>(checkpoint_.model.get(), spec_,
                                            EncoderOptions{.tokens_per_pass = settings.batch_tokens,
                                                           .batch_invariant = settings.batch_invariant,
@@ -173,14 +181,27 @@ TextEmbedder::TextEmbedder(const ModelFamilies& families, const EmbeddingSetting
                                                           .world = world});
 }
 
+void TextEmbedder::LeaveOutRolePrompts() {
+  spec_.query_template = spec_.passage_template = std::nullopt;
+  query_template_.reset();
+  passage_template_.reset();
+}
+
+const ChatEncoder& TextEmbedder::TemplateOf(const InstructedText& text) const {
+  const std::optional<ChatEncoder>& of_role =
+      text.role == TextRole::kQuery ? query_template_ : passage_template_;
+  return text.instruction.empty() && of_role ? *of_role : *template_;
+}
+
 TokenizedText TextEmbedder::Tokenize(const InstructedText& text, const JsonPlace& place) {
-  if (!text.instruction.empty() && !ParseChatTemplate(spec_.template_text, kTemplateName).has_instruction()) {
+  if (!text.instruction.empty() && !template_->chat_template().has_instruction()) {
     throw place.Bad("has an instruction, for which the template has no place",
                     "leave it out, or give a --template with a line \"instruction\"");
   }
   one_text_.texts = {text};
   ContrastiveEncoder::Fit fit = ContrastiveEncoder::Fit::kFits;
-  const bool is_empty = texts_->Encode(one_text_, &encoded_, &fit).has_value();
+  const ContrastiveEncoder encoder(&TemplateOf(text), limits_, TextCut::kAsTokenizers);
+  const bool is_empty = encoder.Encode(one_text_, &encoded_, &fit).has_value();
   ++counts_.texts;
   if (fit != ContrastiveEncoder::Fit::kFits) {
     throw place.Bad("its instruction leaves the text no token of the " +

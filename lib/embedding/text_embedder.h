@@ -66,6 +66,9 @@ class TextEmbedder {
   TextEmbedder(const TextEmbedder&) = delete;  // parts refer to each other
   TextEmbedder& operator=(const TextEmbedder&) = delete;
 
+  /// From here on a text without an instruction gets the folder's default prompt, and not that which the
+  /// folder has for its role.
+  void LeaveOutRolePrompts();
   /// The token ids of a text, whose role says how long it may be: that of queries, or that of passages.
   /// \param place of it, for messages
   /// \throws Error{kBadInput} on an instruction that leaves the text no token
@@ -91,12 +94,15 @@ class TextEmbedder {
   nlohmann::ordered_json CountsAndMaker() const;
 
  private:
+  /// How a text is written.
+  const ChatEncoder& TemplateOf(const InstructedText& text) const;
+
   Precision precision_;
   Checkpoint checkpoint_;
   EmbeddingSpec spec_;
   ContrastiveLimits limits_;
   std::optional<ChatEncoder> template_;
-  std::optional<ContrastiveEncoder> texts_;
+  std::optional<ChatEncoder> query_template_, passage_template_;  // of texts without an instruction
   std::unique_ptr<TextEncoder> encoder_;
   EmbeddedCounts counts_;
   ContrastiveExample one_text_;  // its one text is replaced

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "lib/base/error.h"
+#include "lib/base/log.h"
 #include "lib/tok/folder_json.h"
 #include "lib/tok/folder_text_marks.h"
 
@@ -13,6 +14,13 @@ namespace {
 using nlohmann::json;
 
 constexpr char kLibraryConfig[] = "config_sentence_transformers.json";
+
+/// A prompt of the library's file; empty: it has none of this name.
+std::string PromptNamed(const json& config, const std::string& name) {
+  const json prompts = config.value("prompts", json::object());
+  const auto prompt = prompts.find(name);
+  return prompt != prompts.end() && prompt->is_string() ? prompt->get<std::string>() : "";
+}
 
 /// The prompt of texts that come with none.
 std::string DefaultPrompt(const std::string& folder) {
@@ -24,6 +32,16 @@ std::string DefaultPrompt(const std::string& folder) {
   if (prompt != prompts.end() && prompt->is_string()) return prompt->get<std::string>();
   throw Error(ErrorCode::kBadInput, folder + "/" + kLibraryConfig,
               "has no prompt by the name that default_prompt_name gives");
+}
+
+/// The prompt by the first of the role's names that has one, as encode_query and encode_document look for it.
+std::string RolePrompt(const std::string& folder, TextRole role) {
+  const json config = ObjectOfFolder(folder, kLibraryConfig);
+  if (role == TextRole::kQuery) return PromptNamed(config, "query");
+  for (const char* name : {"document", "passage", "corpus"}) {
+    if (std::string prompt = PromptNamed(config, name); !prompt.empty()) return prompt;
+  }
+  return "";
 }
 
 /// A line of a template; empty where it would say nothing.
@@ -51,22 +69,18 @@ std::string ItemsOfPrompt(const std::string& prompt, const std::string& bos) {
   return !has_mark ? literal : literal.empty() ? "{bos}" : "{bos} " + literal;
 }
 
-}  // namespace
+/// What is pooled of a text with this prompt is what is pooled here. A blank before a text is cut into tokens
+/// together with it.
+bool IsPooledAlike(const std::string& prompt, Pooling pooling, bool pools_prompt) {
+  return prompt.empty() || pools_prompt || pooling == Pooling::kLastToken ||
+         (pooling == Pooling::kMean && !prompt.ends_with(' '));
+}
 
-std::string ReadTextTemplate(const std::string& folder, Pooling pooling, bool pools_prompt) {
+/// \param prompt of texts without an instruction, which IsPooledAlike
+std::string TemplateOf(const std::string& folder, std::string prompt, Pooling pooling, bool pools_prompt) {
   const TextMarks marks = ReadTextMarks(folder);
-  std::string prompt = DefaultPrompt(folder);
-  if (marks.begin.empty() && marks.end.empty() && prompt.empty()) return "";
-  const bool has_prompt = !prompt.empty(), is_weighted = pooling == Pooling::kWeightedMean,
-             is_mean = pooling == Pooling::kMean || is_weighted;
-  // A blank before a text is cut into tokens together with it.
-  const bool spaced = prompt.ends_with(' ');
-  if (has_prompt && !pools_prompt &&
-      (is_weighted || pooling == Pooling::kCls || (spaced && pooling == Pooling::kMean))) {
-    throw Error(ErrorCode::kBadInput, folder,
-                std::string("has a default prompt that it does not pool, and so another ") +
-                    PoolingName(pooling) + " than the one that is known here");
-  }
+  const bool has_prompt = !prompt.empty(), spaced = prompt.ends_with(' '),
+             is_mean = pooling == Pooling::kMean || pooling == Pooling::kWeightedMean;
   const json config = ObjectOfFolder(folder, kTokenizerConfigFile);
   const std::string bos = TextOfToken(config.value("bos_token", json())),
                     eos = TextOfToken(config.value("eos_token", json())),
@@ -79,7 +93,32 @@ std::string ReadTextTemplate(const std::string& folder, Pooling pooling, bool po
     return turns + LineOf("text", {"[", begin, before, content, end, "]"});
   }
   return turns + LineOf("begin", {begin}) + LineOf("no-instruction", {before}) +
-         "instruction {content} \"\\n\"\n" + LineOf("text", {"[", content, end, "]"});
+         "instruction {content}\nkeep instruction\n" + LineOf("text", {"[", content, end, "]"});
+}
+
+}  // namespace
+
+std::string ReadTextTemplate(const std::string& folder, Pooling pooling, bool pools_prompt) {
+  const std::string prompt = DefaultPrompt(folder);
+  if (!IsPooledAlike(prompt, pooling, pools_prompt)) {
+    throw Error(ErrorCode::kBadInput, folder,
+                std::string("has a default prompt that it does not pool, and so another ") +
+                    PoolingName(pooling) + " than the one that is known here");
+  }
+  return TemplateOf(folder, prompt, pooling, pools_prompt);
+}
+
+std::optional<std::string> ReadRoleTemplate(const std::string& folder, TextRole role, Pooling pooling,
+                                            bool pools_prompt) {
+  const std::string prompt = RolePrompt(folder, role);
+  if (prompt.empty() || prompt == DefaultPrompt(folder)) return std::nullopt;
+  if (!IsPooledAlike(prompt, pooling, pools_prompt)) {
+    LogWarning(folder + ": its prompt of " + (role == TextRole::kQuery ? "queries" : "passages") +
+               " is left out: it is not pooled, and so leaves another " + PoolingName(pooling) +
+               " than the one that is known here");
+    return std::nullopt;
+  }
+  return TemplateOf(folder, prompt, pooling, pools_prompt);
 }
 
 }  // namespace trainwright

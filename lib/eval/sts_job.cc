@@ -167,6 +167,7 @@ nlohmann::ordered_json EmbedAndCorrelate(const ModelFamilies& families, const St
   std::optional<TextEmbedder> embedder;
   DoAlike(world, [&] {
     embedder.emplace(families, embedding, process, world);
+    embedder->LeaveOutRolePrompts();
     RefuseToReplaceModel(settings.cosines_out, embedder->checkpoint());
   });
   const Checkpoint& checkpoint = embedder->checkpoint();

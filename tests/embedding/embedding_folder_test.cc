@@ -159,6 +159,17 @@ TEST_F(EmbeddingFolderTest, WhatIsPooledBeforeTheTextIsAPromptThatIsPooled) {
   EXPECT_FALSE(Has("trainwright_pooling.py"));
 }
 
+TEST_F(EmbeddingFolderTest, PromptsOfRolesAreNamedForThem) {
+  EmbeddingSpec spec = GritSpec();
+  spec.pooling = Pooling::kLastToken;
+  spec.template_text = "user {content}\nassistant [ {content} ]\n";
+  spec.query_template = spec.template_text + "no-instruction \"query:\"\ntext [ { content} ]\n";
+  Write(spec);
+  const json config = Read("config_sentence_transformers.json");
+  EXPECT_EQ(config.at("prompts"), (json{{"query", "query: "}, {"document", ""}}));
+  EXPECT_TRUE(config.at("default_prompt_name").is_null());
+}
+
 TEST_F(EmbeddingFolderTest, WithoutATemplateThereIsNoPrompt) {
   EmbeddingSpec spec = GritSpec();
   spec.template_text.clear();

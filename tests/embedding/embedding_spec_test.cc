@@ -57,6 +57,12 @@ TEST(EmbeddingSpecTest, IsReadAsItWasWritten) {
   EXPECT_EQ(DecodeEmbeddingSpec(kText, "embedding.json"), SpecOfText());
 }
 
+TEST(EmbeddingSpecTest, TemplatesOfRolesAreReadAsTheyWereWritten) {
+  EmbeddingSpec spec = SpecOfText();
+  spec.query_template = "user {content}\nassistant [ {content} ]\nno-instruction \"query:\"\n";
+  EXPECT_EQ(DecodeEmbeddingSpec(EncodeEmbeddingSpec(spec), "embedding.json"), spec);
+}
+
 TEST(EmbeddingSpecTest, CodesOfAttentionMeanTheMaskOfTextsToEmbed) {
   EXPECT_EQ(FindEmbeddingMask("bbcc"), AttentionMask::kBidirectional);
   EXPECT_EQ(FindEmbeddingMask("bb"), AttentionMask::kBidirectional);
@@ -93,6 +99,13 @@ TEST(EmbeddingSpecTest, WhatIsWrongIsNamed) {
   EXPECT_NE(message(With("\"template\"", "\"other\"")).find("missing"), std::string::npos);
   EXPECT_NE(message("[]").find("embedding.json"), std::string::npos);
   EXPECT_NE(message("{").find("embedding.json"), std::string::npos);
+}
+
+constexpr char kTurns[] = "user {content}\nassistant [ {content} ]\n";
+constexpr char kKept[] = "instruction {content}\nkeep instruction\n";
+/// Of a folder without marks and prompts.
+std::string PlainTemplate() {
+  return std::string(kTurns) + kKept + "text [ {content} ]\n";
 }
 
 /// A folder as sentence-transformers writes it.
@@ -149,6 +162,7 @@ TEST_F(EmbeddingSpecFolderTest, ModulesOfSentenceTransformersAreRead) {
   expected.mask = AttentionMask::kCausal;
   expected.projection = 16;
   expected.query_max_len = expected.passage_max_len = 256;
+  expected.template_text = PlainTemplate();
   EXPECT_EQ(Read(), expected);
 }
 
@@ -309,15 +323,13 @@ TEST_F(EmbeddingSpecFolderTest, AModuleOfAnotherKindIsRefusedByName) {
 constexpr char kMarks[] = R"json({"post_processor": {"type": "Sequence", "processors": [{"type": "ByteLevel"},
     {"type": "TemplateProcessing", "single": [{"SpecialToken": {"id": "<s>", "type_id": 0}},
      {"Sequence": {"id": "A", "type_id": 0}}, {"SpecialToken": {"id": "<end>", "type_id": 0}}]}]}})json";
-constexpr char kTurns[] = "user {content}\nassistant [ {content} ]\n";
 
 TEST_F(EmbeddingSpecFolderTest, MarksThatTheTokenizerPutsAroundTextsArePooledAsTheLibraryDoes) {
   WriteModules(/*with_dense=*/false);
   Write("tokenizer.json", kMarks);
   Write("tokenizer_config.json", R"json({"bos_token": {"content": "<s>"}, "eos_token": "</s>"})json");
-  EXPECT_EQ(
-      Read()->template_text,
-      kTurns + std::string("begin {bos}\ninstruction {content} \"\\n\"\ntext [ {content} \"<end>\" ]\n"));
+  EXPECT_EQ(Read()->template_text,
+            kTurns + std::string("begin {bos}\n") + kKept + "text [ {content} \"<end>\" ]\n");
   WritePooling("pooling_mode_mean_tokens");
   EXPECT_EQ(Read()->template_text, kTurns + std::string("text [ {bos} {content} \"<end>\" ]\n"));
 }
@@ -330,7 +342,7 @@ TEST_F(EmbeddingSpecFolderTest, WithoutATokenizerJsonItsConfigSaysWhichMarksItPu
   EXPECT_EQ(Read()->template_text, kTurns + std::string("text [ {bos} {content} {eos} ]\n"));
   Write("tokenizer_config.json", R"json({"tokenizer_class": "LlamaTokenizer", "bos_token": "<s>",
       "add_bos_token": false})json");
-  EXPECT_EQ(Read()->template_text, "");
+  EXPECT_EQ(Read()->template_text, PlainTemplate());
   Write("tokenizer_config.json", R"json({"tokenizer_class": "CodeLlamaTokenizer", "bos_token": "<s>"})json");
   EXPECT_EQ(Read()->template_text, kTurns + std::string("text [ {bos} {content} ]\n"));
 }
@@ -343,15 +355,45 @@ TEST_F(EmbeddingSpecFolderTest, TheDefaultPromptStandsBeforeATextThatComesWithNo
               "}");
   };
   set_default("null");
-  EXPECT_EQ(Read()->template_text, "");
+  EXPECT_EQ(Read()->template_text, PlainTemplate());
   set_default("\"passage\"");
   EXPECT_EQ(Read()->template_text,
-            kTurns + std::string("no-instruction \"passage:\"\ninstruction {content} \"\\n\"\n"
-                                 "text [ { content} ]\n"));
+            kTurns + std::string("no-instruction \"passage:\"\n") + kKept + "text [ { content} ]\n");
   WritePooling("pooling_mode_mean_tokens");
   EXPECT_EQ(Read()->template_text, kTurns + std::string("text [ \"passage:\" { content} ]\n"));
   set_default("\"query\"");
   EXPECT_THAT(test::MessageOf([&] { Read(); }), testing::HasSubstr("default_prompt_name"));
+}
+
+TEST_F(EmbeddingSpecFolderTest, PromptsNamedForRolesStandBeforeTheirTextsThatComeWithNone) {
+  WriteModules(/*with_dense=*/false);
+  Write("config_sentence_transformers.json", R"json({"prompts": {"query": "Find:\nQuery:", "document": "",
+      "passage": "passage: ", "corpus": "c"}, "default_prompt_name": null})json");
+  EXPECT_EQ(Read()->template_text, PlainTemplate());
+  EXPECT_EQ(Read()->query_template,
+            kTurns + std::string("no-instruction \"Find:\\nQuery:\"\n") + kKept + "text [ {content} ]\n");
+  EXPECT_EQ(Read()->passage_template,
+            kTurns + std::string("no-instruction \"passage:\"\n") + kKept + "text [ { content} ]\n");
+  WritePooling("pooling_mode_mean_tokens");
+  EXPECT_EQ(Read()->passage_template, kTurns + std::string("text [ \"passage:\" { content} ]\n"));
+}
+
+TEST_F(EmbeddingSpecFolderTest, APromptOfARoleThatIsTheDefaultIsNamedOnce) {
+  WriteModules(/*with_dense=*/false);
+  Write("config_sentence_transformers.json",
+        R"json({"prompts": {"query": "x:", "document": "x:"}, "default_prompt_name": "document"})json");
+  EXPECT_FALSE(Read()->query_template.has_value());
+  EXPECT_FALSE(Read()->passage_template.has_value());
+}
+
+TEST_F(EmbeddingSpecFolderTest, APromptOfARoleThatAWeightedMeanLeavesOutIsWarnedOf) {
+  WriteModules(/*with_dense=*/false);
+  Write("config_sentence_transformers.json", R"json({"prompts": {"query": "query:"}})json");
+  Write("1_Pooling/config.json", R"json({"include_prompt": false, "pooling_mode": "weightedmean"})json");
+  testing::internal::CaptureStderr();
+  EXPECT_FALSE(Read()->query_template.has_value());
+  EXPECT_THAT(testing::internal::GetCapturedStderr(),
+              testing::HasSubstr("its prompt of queries is left out"));
 }
 
 TEST_F(EmbeddingSpecFolderTest, AWeightedMeanThatLeavesADefaultPromptOutIsRefused) {

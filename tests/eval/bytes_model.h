@@ -10,6 +10,7 @@
 #include "lib/spec/llama_family.h"
 #include "lib/tok/tokenizer.h"
 #include "tests/model/families.h"
+#include "tests/support/support.h"
 
 namespace trainwright::test {
 
@@ -40,6 +41,18 @@ inline std::unique_ptr<LanguageModel> BytesModel(int64_t context = 64,
 inline void WriteModel(const std::string& folder) {
   std::filesystem::create_directories(folder);
   WriteHfFolder(folder, *BytesModel(), LoadTokenizer("bytes")->identity());
+}
+
+/// The files of sentence-transformers beside a model: the last token is pooled.
+/// \param prompts of its configuration, as JSON
+inline void WriteSentenceTransformer(const std::string& folder, const std::string& prompts) {
+  std::filesystem::create_directories(folder + "/1_Pooling");
+  WriteFile(folder + "/modules.json",
+            R"json([{"path": "", "type": "sentence_transformers.models.Transformer"},
+                {"path": "1_Pooling", "type": "sentence_transformers.models.Pooling"}])json");
+  WriteFile(folder + "/1_Pooling/config.json", R"json({"pooling_mode_lasttoken": true})json");
+  WriteFile(folder + "/config_sentence_transformers.json",
+            "{\"prompts\": " + prompts + ", \"default_prompt_name\": null}");
 }
 
 }  // namespace trainwright::test

@@ -140,6 +140,46 @@ TEST_F(EmbedTest, JsonLinesBringTitlesInstructionsAndIds) {
   EXPECT_GT(distance, 1e-3) << "the instruction is read";
 }
 
+/// A folder of sentence-transformers with a prompt for queries.
+class PromptedEmbedTest : public EmbedTest {
+ protected:
+  PromptedEmbedTest() {
+    test::WriteSentenceTransformer(folder_.path("model"), R"json({"query": "Find: "})json");
+    test::WriteFile(folder_.path("text.txt"), "to be\n");
+  }
+  EmbedSettings Query() const {
+    EmbedSettings settings = Settings("text.txt", "query.npy");
+    settings.role = "query";
+    return settings;
+  }
+  /// That the query has the vector which this text has as a passage.
+  void ExpectVectorOf(const EmbedSettings& query, const std::string& text) const {
+    Embed(query);
+    test::WriteFile(folder_.path("whole.txt"), text + "\n");
+    Embed(Settings("whole.txt", "whole.npy"));
+    const std::vector<float> found = Vectors("query.npy"), expected = Vectors("whole.npy");
+    ASSERT_EQ(found.size(), expected.size());
+    for (size_t i = 0; i < found.size(); ++i) EXPECT_NEAR(found[i], expected[i], 1e-5);
+  }
+};
+
+TEST_F(PromptedEmbedTest, AQueryWithoutAnInstructionHasThePromptOfQueries) {
+  ExpectVectorOf(Query(), "Find: to be");
+}
+
+TEST_F(PromptedEmbedTest, AnInstructionTakesThePlaceOfThePromptAsItIsGiven) {
+  EmbedSettings query = Query();
+  query.instruction = ": What is it? Query: ";
+  ExpectVectorOf(query, ": What is it? Query: to be");
+}
+
+TEST_F(PromptedEmbedTest, ATemplateTakesThePlaceOfThePrompt) {
+  test::WriteFile(folder_.path("template"), "user {content}\nassistant [ {content} ]\n");
+  EmbedSettings query = Query();
+  query.embedding.text_template = folder_.path("template");
+  ExpectVectorOf(query, "to be");
+}
+
 TEST_F(EmbedTest, BadTextsAreRefusedWithTheirLine) {
   for (const char* line : {R"({"text": 1})", R"({"title": "x"})", R"({"text": "x", "role": "title"})",
                            R"({"text": "x", "instruction": 3})", R"({"text": "x", "id": "late"})", "x"}) {

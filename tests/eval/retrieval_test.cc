@@ -414,6 +414,20 @@ TEST_F(ModelPairsTest, TextsThatAreCutAreWarnedOf) {
   EXPECT_THAT(testing::internal::GetCapturedStderr(), HasSubstr("cut off the end of 4 texts"));
 }
 
+TEST_F(RetrievalTest, PairsHaveNoPromptOfQueries) {
+  StsSettings settings;
+  settings.pairs = Put("pairs.jsonl",
+                       "{\"a\": \"to be\", \"b\": \"to be\", \"score\": 5}\n"
+                       "{\"a\": \"to be\", \"b\": \"x\", \"score\": 1}\n"
+                       "{\"a\": \"or not\", \"b\": \"or to\", \"score\": 3.5}\n");
+  settings.embedding.checkpoint = folder_.path("model");
+  test::WriteModel(folder_.path("model"));
+  test::WriteSentenceTransformer(folder_.path("model"), "{}");
+  const auto without = Sts(settings);
+  test::WriteSentenceTransformer(folder_.path("model"), R"json({"query": "Find: "})json");
+  EXPECT_EQ(Sts(settings)["pearson"], without["pearson"]);
+}
+
 TEST_F(RetrievalTest, PairsOfVectorsHaveTheCorrelationOfTheirCosines) {
   StsSettings settings;
   settings.a_vectors = PutVectors("a.npy", 2, {1, 0, 1, 0, 1, 0, 1, 0}, {"1", "2", "3", "4"});
