@@ -85,7 +85,7 @@ class TextEmbedder {
   EmbeddedCounts counts() const;
   const Checkpoint& checkpoint() const { return checkpoint_; }
   Precision precision() const { return precision_; }
-  /// As DescribeEmbedding has it, with the dimension that is left.
+  /// DescribeEmbedding of it, with the dimension that is left.
   nlohmann::ordered_json Description() const;
   /// What the vectors are made with, for results: "embedding" (the description), "precision", "checkpoint",
   /// "model" and "adapter".
