@@ -80,12 +80,17 @@ void RequireIdsOf(const ChatTemplate& chat_template, const TokenizerIdentity& id
   }
 }
 
+std::optional<DocumentProblem> CheckTurnsToLearn(const ChatRecord& record, bool last_turn_only) {
+  if (auto problem = CheckTurns(record)) return problem;
+  return CheckLearnt(record, last_turn_only);
+}
+
 /// Counts words where they are learnt: answers in the runs of theirs, all others in the first.
 void CountSourceBytes(const ChatRecord& record, bool last_turn_only, std::vector<LossRun>* runs) {
   uint64_t answers = 0, others = 0;
   for (const ChatTurn& turn : record.turns) {
-    const bool learnt =
-        turn.role == ChatRole::kAssistant && (!last_turn_only || &turn == &record.turns.back());
+    const bool learnt = turn.role == ChatRole::kAssistant && turn.learnt &&
+                        (!last_turn_only || &turn == &record.turns.back());
     (learnt ? answers : others) += turn.content.size() + turn.input.size();
   }
   for (const bool loss : {false, true}) {
@@ -304,7 +309,7 @@ std::optional<DocumentProblem> ChatEncoder::WriteTurns(const ChatRecord& record,
     Write(input ? TemplatePart::kNoSystemWithInput : TemplatePart::kNoSystem, {}, false, &writer);
   }
   for (size_t i = 0; i < turns.size(); ++i) {
-    const bool loss = !options_.last_turn_only || i + 1 == turns.size();
+    const bool loss = turns[i].learnt && (!options_.last_turn_only || i + 1 == turns.size());
     const Said said = {.role = turns[i].role, .content = turns[i].content, .input = turns[i].input};
     switch (turns[i].role) {
       case ChatRole::kSystem:
@@ -432,7 +437,7 @@ std::optional<DocumentProblem> ChatEncoder::EncodeJinja(const ChatRecord& record
 
 std::optional<DocumentProblem> ChatEncoder::Encode(const ChatRecord& record, EncodedChat* chat) const {
   if (jinja_) return EncodeJinja(record, chat);
-  if (auto problem = CheckTurns(record)) return problem;
+  if (auto problem = CheckTurnsToLearn(record, options_.last_turn_only)) return problem;
   return WriteTurns(record, /*prompt=*/false, chat);
 }
 

@@ -1,11 +1,13 @@
 #include "lib/documents/chat_record.h"
 
+#include <algorithm>
 #include <array>
 #include <iterator>
 #include <nlohmann/json.hpp>
 #include <utility>
 
 #include "lib/documents/json_line.h"
+#include "lib/documents/share_gpt.h"
 #include "lib/formats/json_text.h"
 #include "lib/tok/utf8.h"
 
@@ -42,12 +44,41 @@ Problem ReadString(element value, const std::string& where, std::string* text) {
   return std::nullopt;
 }
 
-/// The first of `names` that the object has.
+/// The first of `names` that the object has, and not as null; where all are null, the first that it has.
 const char* FirstMember(element object, std::initializer_list<const char*> names, element* found) {
+  const char* first = nullptr;
   for (const char* name : names) {
-    if (FindMember(object, name, found)) return name;
+    element value;
+    if (!FindMember(object, name, &value) || (first != nullptr && value.is_null())) continue;
+    *found = value;
+    if (!value.is_null()) return name;
+    first = name;
   }
-  return nullptr;
+  return first;
+}
+
+/// Likewise, but none where all are null: lines of data sets that were joined have the members of all.
+const char* FirstValue(element object, std::initializer_list<const char*> names, element* found) {
+  const char* name = FirstMember(object, names, found);
+  return name != nullptr && found->is_null() ? nullptr : name;
+}
+
+/// OpenAI's "weight" (0 or 1) and axolotl's "train" (false or true) of an answer.
+Problem ReadLearnt(const nlohmann::ordered_json& message, const std::string& place, ChatTurn* turn) {
+  if (turn->role != ChatRole::kAssistant) return std::nullopt;
+  for (const char* name : {"weight", "train"}) {
+    const auto member = message.find(name);
+    if (member == message.end() || member->is_null()) continue;
+    double weight = -1;
+    if (member->is_boolean()) weight = member->get<bool>() ? 1 : 0;
+    if (member->is_number()) weight = member->get<double>();
+    if (weight != 0 && weight != 1) {
+      return DocumentProblem{
+          SkipReason::kBadTurns, place + "." + name + " is " + member->dump() + ", neither 0 nor 1", {}, {}};
+    }
+    if (weight == 0) turn->learnt = false;
+  }
+  return std::nullopt;
 }
 
 Problem ReadPlainTurns(element list, const std::string& where, std::vector<ChatTurn>* turns) {
@@ -85,6 +116,10 @@ Problem ReadPlainTurns(element list, const std::string& where, std::vector<ChatT
     ChatTurn& turn = turns->emplace_back();
     turn.role = *known;
     if (auto problem = ReadString(content, place + "." + content_key, &turn.content)) return problem;
+    if (element weight; FirstValue(item, {"weight", "train"}, &weight) != nullptr) {
+      const auto message = nlohmann::ordered_json::parse(simdjson::minify(item));
+      if (auto problem = ReadLearnt(message, place, &turn)) return problem;
+    }
   }
   return std::nullopt;
 }
@@ -114,6 +149,7 @@ Problem ReadWholeTurns(element list, const std::string& where, std::vector<ChatT
   nlohmann::ordered_json messages = nlohmann::ordered_json::parse(simdjson::minify(list));
   if (!messages.is_array())
     return DocumentProblem{SkipReason::kNotAString, where + " is no list of turns", {}, {}};
+  if (auto problem = NameShareGptCalls(where, &messages)) return problem;
   size_t number = 0;
   for (nlohmann::ordered_json& message : messages) {
     const std::string place = where + "[" + std::to_string(number++) + "]";
@@ -135,17 +171,19 @@ Problem ReadWholeTurns(element list, const std::string& where, std::vector<ChatT
     message.erase("value");
     DropNullMembers(&message);
     if (message.contains("content")) turn.content = WordsOf(message["content"]);
+    if (auto problem = ReadLearnt(message, place, &turn)) return problem;
     turn.json = message.dump();
   }
   return std::nullopt;
 }
 
-/// The record's tools: a list, or a text that holds one, as columns of one type have it.
+/// The record's tools: a list, or a text that holds one or is blank, as columns of one type have it.
 Problem ReadTools(element root, std::string* tools_json) {
   element tools;
-  if (FirstMember(root, {"tools"}, &tools) == nullptr || tools.is_null()) return std::nullopt;
+  if (FirstValue(root, {"tools"}, &tools) == nullptr) return std::nullopt;
   std::string text = simdjson::minify(tools);
   if (std::string_view held; tools.get_string().get(held) == simdjson::SUCCESS) text = held;
+  if (IsBlank(text)) return std::nullopt;
   const auto json = OrderedJsonOf(WithNumbersInRange(text));
   if (!json.is_array()) return DocumentProblem{SkipReason::kBadTurns, "\"tools\" is no list", {}, {}};
   *tools_json = json.dump();  // an empty list is one, which a template may tell from none
@@ -175,6 +213,29 @@ Problem AppendTurnOrTurns(element value, const std::string& key, ChatRole role, 
   return ReadString(value, "the value of \"" + key + "\"", &turns.Add(role).content);
 }
 
+bool SaySame(const ChatTurn& a, const ChatTurn& b) {
+  const bool same_json = a.json.empty() || b.json.empty() || a.json == b.json;
+  return a.role == b.role && a.content == b.content && a.input == b.input && same_json;
+}
+
+/// An answer of preference data holds the prompt's turns, too: each counts once.
+/// \param prompt_turns how many of the turns, from the first, are the prompt's
+Problem DropRepeatedPrompt(size_t prompt_turns, const std::string& key, std::vector<ChatTurn>* turns) {
+  const auto answer = turns->begin() + static_cast<ptrdiff_t>(prompt_turns);
+  if (prompt_turns == 0 || answer == turns->end()) return std::nullopt;
+  const bool asks_again = answer->role == ChatRole::kUser || answer->role == ChatRole::kSystem;
+  if (std::prev(answer)->role != ChatRole::kUser || !asks_again) return std::nullopt;
+  if (turns->size() > 2 * prompt_turns && std::equal(turns->begin(), answer, answer, SaySame)) {
+    turns->erase(turns->begin(), answer);
+    return std::nullopt;
+  }
+  return DocumentProblem{SkipReason::kBadTurns,
+                         "\"" + key + "\" begins with the " + NameOf(answer->role) +
+                             ", where the assistant must speak, and does not repeat the prompt",
+                         {},
+                         {}};
+}
+
 /// Whether a turn that was read whole has no words, and no calls or thoughts either.
 bool SaysNothing(const ChatTurn& turn) {
   if (turn.json.empty() || !IsBlank(turn.content)) return false;
@@ -188,30 +249,72 @@ bool SaysNothing(const ChatTurn& turn) {
 /// Likewise of what answers a prompt. CheckTurns and CheckWholeTurns look at what is not read whole, and
 /// CheckLastAnswer at conversations.
 Problem AppendAnswer(element value, const std::string& key, TurnList turns) {
+  const size_t prompt_turns = turns.turns->size();
   if (auto problem = AppendTurnOrTurns(value, key, ChatRole::kAssistant, turns)) return problem;
+  if (auto problem = DropRepeatedPrompt(prompt_turns, key, turns.turns)) return problem;
   if (turns.turns->empty() || !SaysNothing(turns.turns->back())) return std::nullopt;
   return EmptyResponse();
 }
 
-/// {"instruction", "input"?}
-Problem ReadInstructionPrompt(element object, element instruction, TurnList turns) {
-  element input;
-  const char* const key = FirstMember(object, {"input", "context"}, &input);
-  const bool has_input = key != nullptr && !input.is_null();
-  if (has_input) turns.whole = false;  // a whole turn has no place for it
-  if (auto problem = AppendTurnOrTurns(instruction, "instruction", ChatRole::kUser, turns)) return problem;
-  if (turns.turns->empty()) return std::nullopt;  // an empty list
-  if (has_input) {
-    ChatTurn& last = turns.turns->back();
-    if (auto problem = ReadString(input, std::string("the value of \"") + key + "\"", &last.input)) {
-      return problem;
+/// "system" beside the turns, as LLaMA-Factory's forms have it: the system turn, where they begin with none.
+Problem ReadSystem(element object, TurnList turns) {
+  element value;
+  ChatTurn system;
+  system.role = ChatRole::kSystem;
+  if (FirstValue(object, {"system"}, &value) == nullptr) return std::nullopt;
+  if (!turns.turns->empty() && turns.turns->front().role == ChatRole::kSystem) return std::nullopt;
+  if (auto problem = ReadString(value, "the value of \"system\"", &system.content)) return problem;
+  if (!IsBlank(system.content)) turns.turns->insert(turns.turns->begin(), std::move(system));
+  return std::nullopt;
+}
+
+/// "history", as LLaMA-Factory's form of Alpaca has it: a list of earlier questions, each with its answer.
+Problem ReadHistory(element object, TurnList turns) {
+  element history;
+  simdjson::dom::array rounds, said;
+  if (FirstValue(object, {"history"}, &history) == nullptr) return std::nullopt;
+  if (history.get_array().get(rounds) != simdjson::SUCCESS) return std::nullopt;
+  size_t number = 0;
+  for (const element round : rounds) {
+    const std::string place = "\"history\"[" + std::to_string(number++) + "]";
+    if (round.get_array().get(said) != simdjson::SUCCESS || said.size() != 2) {
+      return DocumentProblem{SkipReason::kBadTurns, place + " is no pair of question and answer", {}, {}};
     }
-    if (IsBlank(last.input)) last.input.clear();
+    ChatRole role = ChatRole::kUser;
+    for (const element text : said) {
+      if (auto problem = ReadString(text, place, &turns.Add(role).content)) return problem;
+      role = ChatRole::kAssistant;
+    }
   }
   return std::nullopt;
 }
 
-/// {"instruction", "input"?, "output"}
+/// What an instruction is about: the first of these members that says something.
+const char* FindInput(element object, element* input) {
+  for (const char* name : {"input", "context"}) {
+    std::string_view text;
+    if (FirstValue(object, {name}, input) == nullptr) continue;
+    if (input->get_string().get(text) != simdjson::SUCCESS || !IsBlank(text)) return name;
+  }
+  return nullptr;
+}
+
+/// {"instruction", "input"?, "system"?, "history"?}
+Problem ReadInstructionPrompt(element object, element instruction, TurnList turns) {
+  if (auto problem = ReadHistory(object, turns)) return problem;
+  element input;
+  const char* const key = FindInput(object, &input);
+  if (key != nullptr) turns.whole = false;  // a whole turn has no place for it
+  if (auto problem = AppendTurnOrTurns(instruction, "instruction", ChatRole::kUser, turns)) return problem;
+  if (turns.turns->empty()) return std::nullopt;  // an empty list
+  if (key != nullptr) {
+    std::string* const text = &turns.turns->back().input;
+    if (auto problem = ReadString(input, std::string("the value of \"") + key + "\"", text)) return problem;
+  }
+  return ReadSystem(object, turns);
+}
+
+/// {"instruction", "input"?, "system"?, "history"?, "output"}
 Problem ReadInstruction(element object, element instruction, TurnList turns) {
   element output;
   if (auto problem = ReadInstructionPrompt(object, instruction, turns)) return problem;
@@ -240,6 +343,12 @@ Problem ReadPair(element object, const char* prompt_key, element prompt,
   return AppendAnswer(answer, answer_key, turns);
 }
 
+/// {"messages"|"conversations", "system"?}
+Problem ReadConversation(element object, const char* key, element list, TurnList turns) {
+  if (auto problem = AppendTurns(list, key, turns)) return problem;
+  return ReadSystem(object, turns);
+}
+
 Problem NothingRecognised(element object) {
   std::string keys;
   for (const auto field : simdjson::dom::object(object)) {
@@ -254,10 +363,10 @@ Problem NothingRecognised(element object) {
 
 Problem ReadKnownPrompt(element object, TurnList turns) {
   element value;
-  if (const char* key = FirstMember(object, {"messages", "conversations"}, &value)) {
-    return AppendTurns(value, key, turns);
+  if (const char* key = FirstValue(object, {"messages", "conversations"}, &value)) {
+    return ReadConversation(object, key, value, turns);
   }
-  if (FirstMember(object, {"instruction"}, &value)) return ReadInstructionPrompt(object, value, turns);
+  if (FirstValue(object, {"instruction"}, &value)) return ReadInstructionPrompt(object, value, turns);
   if (const char* key = FirstMember(object, {"prompt", "question"}, &value)) {
     return AppendTurnOrTurns(value, key, ChatRole::kUser, turns);
   }
@@ -283,18 +392,17 @@ Problem ReadSample(element object, TurnList turns) {
 Problem ReadKnownShape(element object, TurnList turns) {
   element value;
   if (IsSample(object)) return ReadSample(object, turns);
-  if (const char* key = FirstMember(object, {"messages", "conversations"}, &value)) {
-    return AppendTurns(value, key, turns);
+  if (const char* key = FirstValue(object, {"messages", "conversations"}, &value)) {
+    return ReadConversation(object, key, value, turns);
   }
-  if (FirstMember(object, {"instruction"}, &value)) return ReadInstruction(object, value, turns);
+  if (FirstValue(object, {"instruction"}, &value)) return ReadInstruction(object, value, turns);
   if (FirstMember(object, {"input"}, &value) && value.is_array()) {
     return ReadPair(object, "input", value, {"output"}, turns);
   }
-  if (FirstMember(object, {"prompt"}, &value)) {
+  if (FirstValue(object, {"prompt"}, &value)) {
     return ReadPair(object, "prompt", value, {"response", "completion", "text"}, turns);
   }
-  if (FirstMember(object, {"question"}, &value))
-    return ReadPair(object, "question", value, {"answer"}, turns);
+  if (FirstValue(object, {"question"}, &value)) return ReadPair(object, "question", value, {"answer"}, turns);
   if (FirstMember(object, {"text"}, &value) && value.is_array()) return ReadAlternatingTexts(value, turns);
   return NothingRecognised(object);
 }
@@ -373,6 +481,14 @@ std::optional<DocumentProblem> CheckLastAnswer(const ChatRecord& record) {
   return EmptyResponse();
 }
 
+std::optional<DocumentProblem> CheckLearnt(const ChatRecord& record, bool last_only) {
+  const auto learnt = [](const ChatTurn& turn) { return turn.role == ChatRole::kAssistant && turn.learnt; };
+  const std::vector<ChatTurn>& turns = record.turns;
+  const auto first = last_only && !turns.empty() ? turns.end() - 1 : turns.begin();
+  if (std::any_of(first, turns.end(), learnt)) return std::nullopt;
+  return DocumentProblem{SkipReason::kBadTurns, "no answer of the conversation is to be learnt", {}, {}};
+}
+
 struct ChatRecordReader::Impl {
   ChatRecordOptions options;
   JsonLine json;
@@ -422,6 +538,7 @@ Problem ChatRecordReader::Impl::ReadTurns(element root, ChatRecord* record) cons
   element prompt, response;
   if (!FindPath(root, options.prompt_key, &prompt)) return Missing(options.prompt_key);
   if (!FindPath(root, options.response_key, &response)) return Missing(options.response_key);
+  if (options.prompt_key == options.response_key) return AppendTurns(response, options.response_key, turns);
   if (auto problem = AppendTurnOrTurns(prompt, options.prompt_key, ChatRole::kUser, turns)) return problem;
   return AppendAnswer(response, options.response_key, turns);
 }

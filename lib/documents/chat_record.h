@@ -3,15 +3,18 @@
 /// Recognised, in this order, unless keys are given:
 ///   a line of `generate` ({"prompt", "text", "ids", "sample", "finish"}): its prompt, be it one of those
 ///   below, and its text, whatever answers it carries from the prompt's line
-///   {"messages"|"conversations": [{"role"|"from": R, "content"|"value": C}, ...]}   roles below
-///   {"instruction", "input"|"context"?, "output"|"response"}
+///   {"messages"|"conversations": [{"role"|"from": R, "content"|"value": C}, ...], "system"?}   roles below
+///   {"instruction", "input"|"context"?, "system"?, "history"?, "output"|"response"}
 ///   {"input": [turns as above], "output"}                (a persona and other members say nothing here)
 ///   {"prompt", "response"|"completion"|"text"}, each a string or a list of turns
 ///   {"question", "answer"}
 ///   {"text": [user, assistant, user, assistant, ...]}
 /// Roles: system; user, human; assistant, gpt, model, bot; others (tool, developer) where whole turns are
-/// read, with the line's "tools", of whatever shape it is. Elsewhere a conversation is a system turn or none,
-/// then user and assistant alternating, and ends with the assistant.
+/// read, with the line's "tools", of whatever shape it is, and with calls of functions in ShareGPT's form
+/// (share_gpt.h). Elsewhere a conversation is a system turn or none, then user and assistant alternating, and
+/// ends with the assistant. An answer of "weight" 0 or "train" false is read, and not learnt. Of members that
+/// are null others of the same meaning, and other shapes, are tried; an answer may begin with the prompt's
+/// turns again, which then count once.
 #pragma once
 
 #include <memory>
@@ -32,8 +35,9 @@ bool IsBlank(std::string_view text);
 struct ChatTurn {
   ChatRole role = ChatRole::kUser;
   std::string content;
-  std::string input;  ///< of a user turn, what the instruction is about; may be empty
-  std::string json;   ///< as in the record, without nulls, where whole turns are read from a list; else empty
+  std::string input;   ///< of a user turn, what the instruction is about; may be empty
+  std::string json;    ///< as in the record, without nulls, where whole turns come from a list; else empty
+  bool learnt = true;  ///< of the assistant's: whether it is to be predicted
 };
 
 struct ChatRecord {
@@ -54,9 +58,12 @@ std::optional<DocumentProblem> CheckTurns(const ChatRecord& record, ChatRole las
 std::optional<DocumentProblem> CheckWholeTurns(const ChatRecord& record, bool answered);
 /// That the last of whole turns says nothing: no words, and no calls or thoughts either.
 std::optional<DocumentProblem> CheckLastAnswer(const ChatRecord& record);
+/// That none of the answers, or not the last one, is to be predicted.
+std::optional<DocumentProblem> CheckLearnt(const ChatRecord& record, bool last_only);
 
 struct ChatRecordOptions {
-  /// Paths of prompt and response, as --key takes them: strings or lists of turns. Both or neither.
+  /// Paths of prompt and response, as --key takes them: strings or lists of turns. Both or neither; the same
+  /// path twice is that of a list with all turns.
   std::string prompt_key, response_key;
   /// Turns keep all members of theirs (tool_calls, name, lists of content) that are not null, and may be of
   /// any role, in any order: a Jinja template reads them.

@@ -1,8 +1,10 @@
 #include "lib/documents/jinja_chat.h"
 
 #include <algorithm>
+#include <functional>
 #include <iterator>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 
@@ -85,6 +87,51 @@ bool ChangeEnd(Json* message) {
     return true;
   }
   return false;
+}
+
+/// Each role besides system, user and assistant must be in the text: its first turn with words is changed.
+/// \param messages those that `text` is the rendering of
+/// \param render gives that of what they are at the time
+/// \throws Error{kBadInput} naming a turn of which the template writes nothing
+void RequireOtherRoles(const ChatRecord& record, const std::string& text, Json::array_t* messages,
+                       const std::function<std::string()>& render) {
+  std::set<std::string> written;
+  for (size_t turn = 0; turn < record.turns.size(); ++turn) {
+    if (record.turns[turn].role != ChatRole::kOther) continue;
+    Json& message = (*messages)[turn];
+    const auto role = message["role"].get<std::string>();
+    Json changed = message;
+    if (written.contains(role) || !ChangeEnd(&changed)) continue;
+    std::swap(message, changed);
+    const std::string other = render();
+    std::swap(message, changed);
+    if (other == text) {
+      throw Error(ErrorCode::kBadInput, "turn " + std::to_string(turn),
+                  "is of the role \"" + role + "\", of which the template writes nothing", "",
+                  "templates know system, user and assistant, and some of them tool");
+    }
+    written.insert(role);
+  }
+}
+
+/// Leaves out the {% generation %} blocks of answers that are not to be learnt.
+/// \throws Error{kBadInput} where some are not, and blocks and answers do not go together one by one
+void EraseUnlearnt(const ChatRecord& record, std::vector<jinja::Span>* blocks) {
+  const auto is_learnt = [](const ChatTurn& turn) { return turn.learnt; };
+  if (std::all_of(record.turns.begin(), record.turns.end(), is_learnt)) return;
+  std::vector<jinja::Span> learnt;
+  size_t answers = 0;
+  for (const ChatTurn& turn : record.turns) {
+    if (turn.role != ChatRole::kAssistant) continue;
+    if (turn.learnt && answers < blocks->size()) learnt.push_back((*blocks)[answers]);
+    ++answers;
+  }
+  if (answers != blocks->size()) {
+    throw Error(ErrorCode::kBadInput, "conversation",
+                "has answers that are not to be learnt, and the template does not mark each answer by one "
+                "{% generation %} block");
+  }
+  *blocks = std::move(learnt);
 }
 
 /// What a message says it thought, under each name that templates read, as transformers 5.23 fills them in.
@@ -340,9 +387,9 @@ JinjaChat::Answer JinjaChat::AnswerOf(Said* said, size_t turn, const jinja::Rend
   }
   const auto calls = changed.find("tool_calls");
   const bool has_calls = calls != changed.end() && calls->is_array() && !calls->empty();
-  if (!has_calls) return {begin, words_end, EndMarkBehind(plain, words_end, limit)};
+  if (!has_calls) return {begin, words_end, EndMarkBehind(plain, words_end, limit), turn};
   const size_t turn_end = std::max(words_end, std::min(TurnEnd(said, turn, text, words_end), limit));
-  return {begin, words_end, CallsEnd(plain, words_end, turn_end, limit)};
+  return {begin, words_end, CallsEnd(plain, words_end, turn_end, limit), turn};
 }
 
 std::vector<JinjaChat::Answer> JinjaChat::AnswersOf(Said* said, bool last_only,
@@ -391,15 +438,18 @@ std::optional<DocumentProblem> JinjaChat::Render(const ChatRecord& record, bool 
                                                  RenderedChat* chat) const {
   if (auto problem = CheckWholeTurns(record, /*answered=*/true)) return problem;
   if (auto problem = CheckLastAnswer(record)) return problem;
+  if (auto problem = CheckLearnt(record, last_only)) return problem;
   *chat = {};
   try {
     Said said = Prepare(record);
     jinja::Rendered plain = RenderText(&said, /*prompt=*/false);
+    RequireOtherRoles(record, plain.text, &said.turns(), [&] { return RenderText(&said, false).text; });
     if (template_.has_generation()) {
       chat->answers = last_only ? LastGenerations(&said, plain) : plain.generations;
+      if (!last_only) EraseUnlearnt(record, &chat->answers);
     } else {
       for (const Answer& answer : AnswersOf(&said, last_only, plain)) {
-        chat->answers.push_back({answer.begin, answer.end});
+        if (record.turns[answer.turn].learnt) chat->answers.push_back({answer.begin, answer.end});
       }
     }
     chat->steps = said.steps;
@@ -419,6 +469,7 @@ std::optional<DocumentProblem> JinjaChat::RenderPrompt(const ChatRecord& record,
   try {
     Said said = Prepare(record);
     jinja::Rendered prompt = RenderText(&said, /*prompt=*/true);
+    RequireOtherRoles(record, prompt.text, &said.turns(), [&] { return RenderText(&said, true).text; });
     chat->steps = said.steps;
     Finish(std::move(prompt), chat);
   } catch (const Error& error) {

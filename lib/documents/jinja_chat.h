@@ -12,10 +12,14 @@
 /// Where an answer calls tools and is not the last turn, the conversation up to it is rendered, too: its
 /// end-of-turn token is looked for in its own text alone, not in that of the tool.
 ///
+/// A turn of another role than system, user and assistant of which the template writes nothing is refused.
+/// Answers that are not to be learnt are found like others, and left out of RenderedChat::answers.
+///
 /// Costs one rendering where {% generation %} marks the answers, two where the last alone is asked for, and
 /// three where the template shows that it writes each turn by itself (jinja::TurnPlaces). Else 1 + 2n of a
-/// conversation with n answers, and one or two more for each that calls tools: what they take together has a
-/// limit of its own, kMostStepsOfConversation. Immutable and thread-safe.
+/// conversation with n answers, and one or two more for each that calls tools. Each role besides system, user
+/// and assistant costs one more. What they take together has a limit of its own, kMostStepsOfConversation.
+/// Immutable and thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -74,6 +78,7 @@ class JinjaChat {
   /// Bytes of the text: words end where the end-of-turn token, if any, begins or white space before it does.
   struct Answer {
     size_t begin = 0, words_end = 0, end = 0;
+    size_t turn = 0;  // its number, from 0
   };
 
   jinja::Rendered RenderText(Said* said, bool prompt) const;

@@ -71,6 +71,48 @@ TEST(ChatRecordTest, OfASampleItsTextIsReadAndNoAnswerThatItCarries) {
             "system=S;" + pair);
 }
 
+TEST(ChatRecordTest, AMemberThatIsNullLeavesItsPlaceToOthers) {
+  const std::string pair = "user=Q;assistant=A;", about = "user=Q<I>;assistant=A;";
+  EXPECT_EQ(Read(R"({"instruction":"Q","input":null,"output":null,"context":"I","response":"A"})"), about);
+  EXPECT_EQ(Read(R"({"instruction":"Q","input":" ","context":"I","output":"A"})"), about);
+  EXPECT_EQ(Read(R"({"messages":null,"instruction":"Q","output":"A"})"), pair);
+  EXPECT_EQ(Read(R"({"instruction":null,"prompt":"Q","response":null,"completion":"A"})"), pair);
+  EXPECT_EQ(Read(R"({"prompt":null,"question":"Q","answer":"A"})"), pair);
+}
+
+TEST(ChatRecordTest, ASystemPromptBesideTheTurnsIsTheirFirstWhereTheyHaveNone) {
+  const std::string turns = R"({"role":"user","content":"Q"},{"role":"assistant","content":"A"}])";
+  const std::string read = "system=S;user=Q;assistant=A;";
+  EXPECT_EQ(Read(R"({"system":"S","messages":[)" + turns + "}"), read);
+  EXPECT_EQ(Read(R"({"system":"S","instruction":"Q","output":"A"})"), read);
+  EXPECT_EQ(Read(R"({"system":"T","messages":[{"role":"system","content":"S"},)" + turns + "}"), read);
+  EXPECT_EQ(Read(R"({"system":"","messages":[)" + turns + "}"), "user=Q;assistant=A;");
+}
+
+TEST(ChatRecordTest, AHistoryOfAnInstructionIsItsEarlierTurns) {
+  EXPECT_EQ(Read(R"({"instruction":"Q","output":"A","history":[["q","a"],["r","b"]],"system":"S"})"),
+            "system=S;user=q;assistant=a;user=r;assistant=b;user=Q;assistant=A;");
+  EXPECT_EQ(Read(R"({"instruction":"Q","output":"A","history":[["q"]]})"),
+            "bad_turns: \"history\"[0] is no pair of question and answer");
+}
+
+TEST(ChatRecordTest, AnAnswerThatRepeatsThePromptHoldsItOnce) {
+  const auto read = [](const std::string& prompt, const std::string& asked) {
+    return Read("{\"prompt\":" + prompt + R"(,"chosen":[{"role":"user","content":")" + asked +
+                    R"("},{"role":"assistant","content":"A"}]})",
+                {"prompt", "chosen"});
+  };
+  EXPECT_EQ(read("\"Q\"", "Q"), "user=Q;assistant=A;");
+  EXPECT_EQ(read(R"([{"role":"user","content":"Q"}])", "Q"), "user=Q;assistant=A;");
+  EXPECT_THAT(read("\"Q\"", "R"), testing::StartsWith("bad_turns: \"chosen\" begins with the user"));
+}
+
+TEST(ChatRecordTest, AKeyThatIsNamedTwiceIsThatOfAllTurns) {
+  EXPECT_EQ(Read(R"({"chosen":[{"role":"user","content":"Q"},{"role":"assistant","content":"A"}]})",
+                 {"chosen", "chosen"}),
+            "user=Q;assistant=A;");
+}
+
 TEST(ChatRecordTest, NamesWhatIsWrong) {
   using testing::StartsWith;
   EXPECT_THAT(Read("{\"prompt\":\"Q\"}"), StartsWith("missing_key: no key \"response\""));
@@ -400,6 +442,47 @@ TEST(ChatEncoderTest, WhatIsBehindASpecialTokenIsEncodedAsInTheWholeText) {
       EXPECT_EQ(EncodeBy(encoder, record).ids, expected);
     }
   }
+}
+
+/// Two questions with their answers; the members say more of the first answer, and of the second.
+ChatRecord TwoAnswers(const std::string& first, const std::string& second) {
+  ChatRecordReader reader({});
+  ChatRecord record;
+  const auto problem =
+      reader.Read(R"({"messages":[{"role":"user","content":"u"},{"role":"assistant","content":"a")" + first +
+                      R"(},{"role":"user","content":"v"},{"role":"assistant","content":"b")" + second + "}]}",
+                  &record);
+  EXPECT_FALSE(problem.has_value()) << problem->problem;
+  return record;
+}
+
+TEST(ChatEncoderTest, AnAnswerOfWeightNothingIsReadAndNotPredicted) {
+  const CountingTokenizer tokenizer;
+  const ChatEncoder encoder(LoadChatTemplate("plain"), &tokenizer);
+  for (const char* nothing : {R"(,"weight":0)", R"(,"weight":0.0)", R"(,"train":false)"}) {
+    const EncodedChat chat = EncodeBy(encoder, TwoAnswers(nothing, R"(,"weight":1,"train":true)"));
+    EXPECT_EQ(Shown(chat.ids), "u\na<302>v\nb<302>") << nothing;
+    EXPECT_EQ(Predicted(chat), "b<302>|") << nothing;
+  }
+}
+
+TEST(ChatEncoderTest, AConversationWithoutAnAnswerToLearnIsABadOne) {
+  const CountingTokenizer tokenizer;
+  EncodedChat chat;
+  const auto encoded = [&](bool last_turn_only, const std::string& first, const std::string& second) {
+    const ChatEncoder encoder(LoadChatTemplate("plain"), &tokenizer, {.last_turn_only = last_turn_only});
+    return !encoder.Encode(TwoAnswers(first, second), &chat);
+  };
+  const std::string nothing = R"(,"weight":0)";
+  EXPECT_FALSE(encoded(/*last_turn_only=*/false, nothing, nothing));
+  EXPECT_FALSE(encoded(/*last_turn_only=*/true, "", nothing));
+  EXPECT_TRUE(encoded(/*last_turn_only=*/true, nothing, ""));
+}
+
+TEST(ChatRecordTest, AWeightBetweenNothingAndOneIsRefused) {
+  EXPECT_EQ(Read(R"({"messages":[{"role":"user","content":"u"},)"
+                 R"({"role":"assistant","content":"a","weight":0.5}]})"),
+            "bad_turns: \"messages\"[1].weight is 0.5, neither 0 nor 1");
 }
 
 TEST(ChatEncoderTest, TheBeginningOfATextIsMarkedOnceAndBehindBos) {

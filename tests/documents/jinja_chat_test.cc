@@ -137,6 +137,58 @@ TEST_F(JinjaChatTest, GenerationMarksTellWhatIsPredicted) {
   EXPECT_EQ(Shown(kGeneration, kTwoAnswers), "user: a\nassistant: { b !}\nuser: b\nassistant: {ba!}\n");
 }
 
+TEST_F(JinjaChatTest, AnAnswerOfWeightNothingIsReadAndNotPredicted) {
+  constexpr char kWeighed[] =
+      R"({"messages": [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b", "weight": 0},
+          {"role": "user", "content": "b"}, {"role": "assistant", "content": "ba", "weight": 1}]})";
+  EXPECT_EQ(Shown(kChatMl, kWeighed),
+            "<|im_start|>user\na<|im_end|>\n<|im_start|>assistant\nb<|im_end|>\n"
+            "<|im_start|>user\nb<|im_end|>\n<|im_start|>assistant\n{ba<|im_end|>}\n");
+  EXPECT_EQ(Shown(kGeneration, kWeighed), "user: a\nassistant: b!\nuser: b\nassistant: {ba!}\n");
+}
+
+TEST_F(JinjaChatTest, WhereAnswersAreNotMarkedOneByOneWeightsAreRefused) {
+  constexpr char kTwoBlocks[] =
+      "{% for m in messages %}{{ m.role + ':' }}{% generation %}{{ m.content }}{% endgeneration %}"
+      "{% endfor %}";
+  EXPECT_THAT(
+      Shown(
+          kTwoBlocks,
+          R"({"messages": [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b", "weight": 0},
+                {"role": "user", "content": "b"}, {"role": "assistant", "content": "c"}]})"),
+      testing::HasSubstr("does not mark each answer by one {% generation %} block"));
+}
+
+// As of Qwen 2.5: turns of roles that it does not know are left out.
+constexpr char kOfKnownRoles[] =
+    "{% for m in messages %}{% if m.role == 'assistant' and m.tool_calls %}{% for c in m.tool_calls %}"
+    "{{ c.function.name + (c.function.arguments | tojson) }}{% endfor %}{{ '</s>' }}"
+    "{% elif m.role == 'user' or m.role == 'assistant' %}{{ m.content + '</s>' }}"
+    "{% elif m.role == 'tool' %}{{ '(' + m.content + ')' }}{% endif %}{% endfor %}";
+
+TEST_F(JinjaChatTest, CallsInShareGptsFormArePredictedAndTheirResultsRead) {
+  EXPECT_EQ(Shown(kOfKnownRoles,
+                  R"({"conversations": [{"from": "human", "value": "q"},
+                {"from": "function_call", "value": "{\"name\": \"f\", \"arguments\": {\"x\": 1}}"},
+                {"from": "observation", "value": "7"}, {"from": "gpt", "value": "ok"}]})"),
+            "q</s>{f{\"x\": 1}</s>}(7){ok</s>}");
+}
+
+TEST_F(JinjaChatTest, ATurnOfARoleThatTheTemplateLeavesOutIsRefused) {
+  const std::string refused = "turn 1: is of the role \"observation\", of which the template writes nothing";
+  EXPECT_EQ(Shown(kOfKnownRoles, R"({"conversations": [{"from": "human", "value": "q"},
+                {"from": "observation", "value": "7"}, {"from": "gpt", "value": "ok"}]})"),
+            refused);
+  const ChatEncoder encoder(JinjaOf(kOfKnownRoles), &tokenizer_);
+  std::vector<uint32_t> ids;
+  const auto problem = encoder.EncodePrompt(
+      RecordOf(R"({"messages": [{"role": "user", "content": "q"}, {"role": "observation", "content": "7"}]})",
+               /*prompt=*/true),
+      &ids);
+  ASSERT_TRUE(problem);
+  EXPECT_EQ(problem->problem, refused);
+}
+
 TEST_F(JinjaChatTest, APromptIsWhatTrainingReadsBeforeTheAnswer) {
   const ChatEncoder encoder(JinjaOf(kChatMl), &tokenizer_);
   EncodedChat chat;

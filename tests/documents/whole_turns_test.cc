@@ -77,5 +77,61 @@ TEST(WholeTurnsTest, ACompletionWithoutWordsCallsOrThoughtsIsAnEmptyResponse) {
   }
 }
 
+/// A question, then these turns, then an answer.
+std::string ShareGptOf(const std::string& turns) {
+  return R"("conversations": [{"from": "human", "value": "q"}, )" + turns +
+         R"(, {"from": "gpt", "value": "ok"}])";
+}
+
+TEST(WholeTurnsTest, CallsInShareGptsFormAreTheAssistantsAndObservationsTheTools) {
+  EXPECT_EQ(
+      GivenTo(
+          R"({"system": "s", )" +
+          ShareGptOf(R"({"from": "function_call", "value": "{\"name\": \"f\", \"arguments\": {\"x\": 1}}"},)"
+                     R"({"from": "observation", "value": "7"})") +
+          "}"),
+      R"([{"role":"system","content":"s"},{"role":"user","content":"q"},{"role":"assistant","tool_calls":)"
+      R"([{"type":"function","function":{"name":"f","arguments":{"x":1}}}]},)"
+      R"({"role":"tool","content":"7"},{"role":"assistant","content":"ok"}])");
+  EXPECT_EQ(
+      GivenTo(
+          "{" +
+          ShareGptOf(
+              R"({"from": "function_call", "value": [{"name": "f", "arguments": {}}, {"name": "g", "arguments": []}]})") +
+          "}"),
+      R"([{"role":"user","content":"q"},{"role":"assistant","tool_calls":)"
+      R"([{"type":"function","function":{"name":"f","arguments":{}}},)"
+      R"({"type":"function","function":{"name":"g","arguments":[]}}]},{"role":"assistant","content":"ok"}])");
+}
+
+TEST(WholeTurnsTest, AFunctionCallThatIsNoneIsABadTurn) {
+  for (const char* value : {"\"f(x)\"", R"("{\"name\": \"f\"}")", R"({"arguments": {}})", "[]", "null"}) {
+    const std::string call = std::string(R"({"from": "function_call", "value": )") + value + "}";
+    EXPECT_EQ(
+        GivenTo("{" + ShareGptOf(call) + "}"),
+        "bad_turns: \"conversations\"[1].value is no call {\"name\", \"arguments\"}, no list of some and no "
+        "text of either")
+        << value;
+  }
+}
+
+TEST(WholeTurnsTest, ObservationsOfAConversationWithoutCallsKeepTheirRole) {
+  EXPECT_EQ(GivenTo("{" + ShareGptOf(R"({"from": "observation", "value": "7"})") + "}"),
+            R"([{"role":"user","content":"q"},{"role":"observation","content":"7"},)"
+            R"({"role":"assistant","content":"ok"}])");
+}
+
+TEST(WholeTurnsTest, ToolsOfABlankTextAreNone) {
+  EXPECT_EQ(GivenTo(R"({"prompt": "q", "completion": "x", "tools": ""})"),
+            R"([{"role":"user","content":"q"},{"role":"assistant","content":"x"}])");
+}
+
+TEST(WholeTurnsTest, AnAnswerThatRepeatsThePromptHoldsItOnce) {
+  EXPECT_EQ(GivenTo(R"({"prompt": "q", "chosen": [{"role": "user", "content": "q"},
+                        {"role": "assistant", "content": "x"}]})",
+                    /*prompt=*/false, "prompt", "chosen"),
+            R"([{"role":"user","content":"q"},{"role":"assistant","content":"x"}])");
+}
+
 }  // namespace
 }  // namespace trainwright
