@@ -78,8 +78,10 @@ sees_nvidia_driver() {
 
 # has_cuda_13: whether the nvcc that cmake/Cuda.cmake takes is of CUDA 13, as LibTorch is. That of Debian's packages is older.
 has_cuda_13() {
-  local nvcc
-  nvcc=${CUDACXX:-$(command -v nvcc || printf /usr/local/cuda/bin/nvcc)}
+  local nvcc cached
+  # What the folder was configured with takes precedence.
+  cached=$(sed -n 's/^CMAKE_CUDA_COMPILER:[A-Z]*=//p' build/release/CMakeCache.txt 2> /dev/null || true)
+  nvcc=${cached:-${CUDACXX:-$(command -v nvcc || printf /usr/local/cuda/bin/nvcc)}}
   [[ $("$nvcc" --version 2> /dev/null) == *'release 13.'* ]]
 }
 

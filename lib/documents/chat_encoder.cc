@@ -300,7 +300,7 @@ std::optional<DocumentProblem> ChatEncoder::WriteTurns(const ChatRecord& record,
     return DocumentProblem{SkipReason::kBadTurns,
                            "has a system turn, for which the template " + template_.name + " has no place",
                            {},
-                           {}};
+                           "a member \"system\" beside the turns is one, too"};
   }
   Writer writer{chat};
   Write(TemplatePart::kBegin, {}, false, &writer);
@@ -356,7 +356,7 @@ void ChatEncoder::EncodeText(std::string_view instruction, std::string_view text
   const bool keeps = template_.keeps_instruction;
   Said before = {.content = keeps ? instruction : CleanInstruction(instruction)}, said = {.content = text};
   const bool is_plain = before.content.empty();
-  if (keeps && !is_plain) {
+  if (keeps && !is_plain && template_.JoinsInstruction()) {
     said.spaced = before.content.ends_with(' ') && !text.empty();
     if (*said.spaced) before.content.remove_suffix(1);
   }

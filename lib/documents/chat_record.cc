@@ -68,7 +68,7 @@ Problem ReadLearnt(const nlohmann::ordered_json& message, const std::string& pla
   if (turn->role != ChatRole::kAssistant) return std::nullopt;
   for (const char* name : {"weight", "train"}) {
     const auto member = message.find(name);
-    if (member == message.end() || member->is_null()) continue;
+    if (member == message.end() || !(member->is_boolean() || member->is_number())) continue;
     double weight = -1;
     if (member->is_boolean()) weight = member->get<bool>() ? 1 : 0;
     if (member->is_number()) weight = member->get<double>();
@@ -149,6 +149,9 @@ Problem ReadWholeTurns(element list, const std::string& where, std::vector<ChatT
   nlohmann::ordered_json messages = nlohmann::ordered_json::parse(simdjson::minify(list));
   if (!messages.is_array())
     return DocumentProblem{SkipReason::kNotAString, where + " is no list of turns", {}, {}};
+  for (nlohmann::ordered_json& message : messages) {
+    if (message.is_object()) DropNullMembers(&message);
+  }
   if (auto problem = NameShareGptCalls(where, &messages)) return problem;
   size_t number = 0;
   for (nlohmann::ordered_json& message : messages) {
@@ -169,7 +172,6 @@ Problem ReadWholeTurns(element list, const std::string& where, std::vector<ChatT
     if (!message.contains("content") && message.contains("value")) message["content"] = message["value"];
     message.erase("from");
     message.erase("value");
-    DropNullMembers(&message);
     if (message.contains("content")) turn.content = WordsOf(message["content"]);
     if (auto problem = ReadLearnt(message, place, &turn)) return problem;
     turn.json = message.dump();
@@ -223,17 +225,17 @@ bool SaySame(const ChatTurn& a, const ChatTurn& b) {
 Problem DropRepeatedPrompt(size_t prompt_turns, const std::string& key, std::vector<ChatTurn>* turns) {
   const auto answer = turns->begin() + static_cast<ptrdiff_t>(prompt_turns);
   if (prompt_turns == 0 || answer == turns->end()) return std::nullopt;
-  const bool asks_again = answer->role == ChatRole::kUser || answer->role == ChatRole::kSystem;
-  if (std::prev(answer)->role != ChatRole::kUser || !asks_again) return std::nullopt;
   if (turns->size() > 2 * prompt_turns && std::equal(turns->begin(), answer, answer, SaySame)) {
     turns->erase(turns->begin(), answer);
     return std::nullopt;
   }
+  const bool asks_again = answer->role == ChatRole::kUser || answer->role == ChatRole::kSystem;
+  if (std::prev(answer)->role != ChatRole::kUser || !asks_again) return std::nullopt;
   return DocumentProblem{SkipReason::kBadTurns,
                          "\"" + key + "\" begins with the " + NameOf(answer->role) +
                              ", where the assistant must speak, and does not repeat the prompt",
                          {},
-                         {}};
+                         "where it has all turns, name it for both: --prompt-key KEY --response-key KEY"};
 }
 
 /// Whether a turn that was read whole has no words, and no calls or thoughts either.
@@ -256,16 +258,18 @@ Problem AppendAnswer(element value, const std::string& key, TurnList turns) {
   return EmptyResponse();
 }
 
-/// "system" beside the turns, as LLaMA-Factory's forms have it: the system turn, where they begin with none.
-Problem ReadSystem(element object, TurnList turns) {
+/// A text "system" beside the turns, as LLaMA-Factory's forms have it: the system turn, where they begin with
+/// none.
+void ReadSystem(element object, TurnList turns) {
   element value;
+  std::string_view text;
+  if (FirstValue(object, {"system"}, &value) == nullptr) return;
+  if (value.get_string().get(text) != simdjson::SUCCESS || IsBlank(text)) return;
+  if (!turns.turns->empty() && turns.turns->front().role == ChatRole::kSystem) return;
   ChatTurn system;
   system.role = ChatRole::kSystem;
-  if (FirstValue(object, {"system"}, &value) == nullptr) return std::nullopt;
-  if (!turns.turns->empty() && turns.turns->front().role == ChatRole::kSystem) return std::nullopt;
-  if (auto problem = ReadString(value, "the value of \"system\"", &system.content)) return problem;
-  if (!IsBlank(system.content)) turns.turns->insert(turns.turns->begin(), std::move(system));
-  return std::nullopt;
+  system.content = text;
+  turns.turns->insert(turns.turns->begin(), std::move(system));
 }
 
 /// "history", as LLaMA-Factory's form of Alpaca has it: a list of earlier questions, each with its answer.
@@ -289,12 +293,16 @@ Problem ReadHistory(element object, TurnList turns) {
   return std::nullopt;
 }
 
-/// What an instruction is about: the first of these members that says something.
+/// What an instruction is about: the first of these members that says something. A second one that is no text
+/// is something else's.
 const char* FindInput(element object, element* input) {
+  bool is_first = true;
   for (const char* name : {"input", "context"}) {
     std::string_view text;
     if (FirstValue(object, {name}, input) == nullptr) continue;
-    if (input->get_string().get(text) != simdjson::SUCCESS || !IsBlank(text)) return name;
+    const bool is_text = input->get_string().get(text) == simdjson::SUCCESS;
+    if (is_text ? !IsBlank(text) : is_first) return name;
+    is_first = false;
   }
   return nullptr;
 }
@@ -311,7 +319,8 @@ Problem ReadInstructionPrompt(element object, element instruction, TurnList turn
     std::string* const text = &turns.turns->back().input;
     if (auto problem = ReadString(input, std::string("the value of \"") + key + "\"", text)) return problem;
   }
-  return ReadSystem(object, turns);
+  ReadSystem(object, turns);
+  return std::nullopt;
 }
 
 /// {"instruction", "input"?, "system"?, "history"?, "output"}
@@ -346,7 +355,8 @@ Problem ReadPair(element object, const char* prompt_key, element prompt,
 /// {"messages"|"conversations", "system"?}
 Problem ReadConversation(element object, const char* key, element list, TurnList turns) {
   if (auto problem = AppendTurns(list, key, turns)) return problem;
-  return ReadSystem(object, turns);
+  ReadSystem(object, turns);
+  return std::nullopt;
 }
 
 Problem NothingRecognised(element object) {

@@ -246,6 +246,15 @@ std::chrono::sys_seconds LocalTime() {
 
 }  // namespace
 
+bool ChatTemplate::JoinsInstruction() const {
+  const auto is_content = [](const TemplateItem& item) {
+    return item.kind == TemplateItem::Kind::kContent || item.kind == TemplateItem::Kind::kSpacedContent;
+  };
+  const std::vector<TemplateItem>&before = part(TemplatePart::kInstruction),
+        &text = part(TemplatePart::kText);
+  return !before.empty() && !text.empty() && is_content(before.back()) && is_content(text.front());
+}
+
 std::chrono::sys_seconds TemplateTime() {
   const char* epoch = std::getenv(kTimeVariable);
   if (epoch == nullptr) return LocalTime();

@@ -93,6 +93,9 @@ struct ChatTemplate {
   bool MarksBehind(bool is_bos) const {
     return start_marks == StartMarks::kBehindSpecials || (is_bos && start_marks == StartMarks::kBehindBos);
   }
+  /// Whether an instruction's end and the text that follows adjoin, so that a blank between them is the
+  /// text's.
+  bool JoinsInstruction() const;
   bool has_system() const { return !part(TemplatePart::kSystem).empty(); }
   bool has_instruction() const { return !part(TemplatePart::kInstruction).empty(); }
 };

@@ -103,7 +103,12 @@ void RequireOtherRoles(const ChatRecord& record, const std::string& text, Json::
     Json changed = message;
     if (written.contains(role) || !ChangeEnd(&changed)) continue;
     std::swap(message, changed);
-    const std::string other = render();
+    std::string other;
+    try {
+      other = render();
+    } catch (const Error& error) {
+      if (IsStop(error)) throw;  // else the template reads the turn
+    }
     std::swap(message, changed);
     if (other == text) {
       throw Error(ErrorCode::kBadInput, "turn " + std::to_string(turn),

@@ -125,12 +125,14 @@ std::string KeyOf(const std::string& settings, const DocumentInput& input, const
 std::string SettingsOf(const TokenStreamHeader& header, const PretokenizeJobOptions& options) {
   MemorySink sink;
   const TokenStreamWriter writer(&sink, header);
-  // Streams that earlier builds made of --key text, and without the lines of other keys, have this header.
+  // Streams that earlier builds made of --key text, and without the lines of other keys, have this header; so
+  // have those of conversations whose weights, calls and system prompts they read otherwise.
   const bool reads_other_keys = options.records == RecordKind::kLm && options.skip_bad_documents &&
                                 options.formats.contains(InputFormat::kJsonl) &&
                                 !options.keys_instead.empty();
   return HexEncode(Sha256Of(sink.bytes())) + " " + std::to_string(options.verify_every) +
-         (reads_other_keys ? " other keys" : "");
+         (reads_other_keys ? " other keys" : "") +
+         (options.records == RecordKind::kSft ? " weights and calls" : "");
 }
 
 /// Of the options' inputs, in order.

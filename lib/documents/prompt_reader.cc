@@ -22,10 +22,14 @@ Error NoPrompt(const nlohmann::ordered_json& object, const std::string& source, 
 /// The member that is a list of turns under a name that stands for something else in the lines of samples;
 /// empty: there is none that is read.
 std::string_view NameOfTurns(const nlohmann::ordered_json& object) {
+  const auto has = [&](const char* name) {
+    const auto member = object.find(name);
+    return member != object.end() && !member->is_null();
+  };
   for (const char* read_first : {"messages", "conversations", "instruction"}) {
-    if (object.contains(read_first)) return "";
+    if (has(read_first)) return "";
   }
-  const char* const name = object.contains("prompt") ? "prompt" : "question";
+  const char* const name = has("prompt") ? "prompt" : "question";
   const auto turns = object.find(name);
   return turns != object.end() && turns->is_array() ? name : "";
 }
@@ -101,6 +105,7 @@ std::optional<PromptLine> PromptReader::Next() {
   if (const auto context = object.find("context"); context != object.end()) line.context = *context;
   const std::string_view turns = chats_ ? NameOfTurns(object) : "";
   for (const auto& [name, value] : MembersAsWritten(text)) {
+    if (!turns.empty() && name == "messages") continue;  // null
     if (!turns.empty() && name == turns) line.others.emplace_back("messages", value);
     if (name != "prompt") line.others.emplace_back(name, value);
   }

@@ -20,8 +20,11 @@ nlohmann::ordered_json CallsOf(const nlohmann::ordered_json& value) {
   nlohmann::ordered_json read = value;
   if (value.is_string()) read = OrderedJsonOf(WithNumbersInRange(value.get<std::string>()));
   nlohmann::ordered_json said = nlohmann::ordered_json::array(), calls = nlohmann::ordered_json::array();
-  if (read.is_object()) said.push_back(std::move(read));
-  if (read.is_array()) said = std::move(read);
+  if (read.is_object()) {
+    said.push_back(std::move(read));
+  } else if (read.is_array()) {
+    said = std::move(read);
+  }
   for (nlohmann::ordered_json& call : said) {
     if (!call.is_object() || !call.contains("name") || !call["name"].is_string() ||
         !call.contains("arguments")) {
@@ -62,6 +65,7 @@ std::optional<DocumentProblem> NameShareGptCalls(const std::string& where, nlohm
     message.erase("from");
     message.erase("value");
     message["role"] = "assistant";
+    message["content"] = "";  // which templates may join with other texts
     message["tool_calls"] = std::move(calls);
   }
   return std::nullopt;

@@ -34,14 +34,18 @@ std::string DefaultPrompt(const std::string& folder) {
               "has no prompt by the name that default_prompt_name gives");
 }
 
-/// The prompt by the first of the role's names that has one, as encode_query and encode_document look for it.
-std::string RolePrompt(const std::string& folder, TextRole role) {
-  const json config = ObjectOfFolder(folder, kLibraryConfig);
-  if (role == TextRole::kQuery) return PromptNamed(config, "query");
-  for (const char* name : {"document", "passage", "corpus"}) {
-    if (std::string prompt = PromptNamed(config, name); !prompt.empty()) return prompt;
+/// The prompt by the first of the role's names that is there, be it empty, as encode_query and
+/// encode_document look for it; nullopt: none is.
+std::optional<std::string> RolePrompt(const std::string& folder, TextRole role) {
+  const json prompts = ObjectOfFolder(folder, kLibraryConfig).value("prompts", json());
+  if (!prompts.is_object()) return std::nullopt;
+  const auto names = role == TextRole::kQuery ? std::vector<const char*>{"query"}
+                                              : std::vector<const char*>{"document", "passage", "corpus"};
+  for (const char* name : names) {
+    const auto prompt = prompts.find(name);
+    if (prompt != prompts.end()) return prompt->is_string() ? prompt->get<std::string>() : "";
   }
-  return "";
+  return std::nullopt;
 }
 
 /// A line of a template; empty where it would say nothing.
@@ -110,8 +114,9 @@ std::string ReadTextTemplate(const std::string& folder, Pooling pooling, bool po
 
 std::optional<std::string> ReadRoleTemplate(const std::string& folder, TextRole role, Pooling pooling,
                                             bool pools_prompt) {
-  const std::string prompt = RolePrompt(folder, role);
-  if (prompt.empty() || prompt == DefaultPrompt(folder)) return std::nullopt;
+  const std::optional<std::string> found = RolePrompt(folder, role);
+  if (!found || *found == DefaultPrompt(folder)) return std::nullopt;
+  const std::string& prompt = *found;
   if (!IsPooledAlike(prompt, pooling, pools_prompt)) {
     LogWarning(folder + ": its prompt of " + (role == TextRole::kQuery ? "queries" : "passages") +
                " is left out: it is not pooled, and so leaves another " + PoolingName(pooling) +

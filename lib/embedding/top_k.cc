@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <iterator>
 #include <limits>
 #include <utility>
 
@@ -61,12 +62,17 @@ void CheckRows(const at::Tensor& rows) {
 }  // namespace
 
 TopK::TopK(at::Tensor queries_qd, int64_t k, TieOrder ties, int64_t tile_bytes)
+    : TopK(queries_qd, std::vector<size_t>(static_cast<size_t>(queries_qd.size(0)), static_cast<size_t>(k)),
+           std::move(ties), tile_bytes) {}
+
+TopK::TopK(at::Tensor queries_qd, std::vector<size_t> depths, TieOrder ties, int64_t tile_bytes)
     : queries_qd_(std::move(queries_qd)),
-      k_(static_cast<size_t>(k)),
+      depths_(std::move(depths)),
       ties_(std::move(ties)),
       tile_scores_(tile_bytes / static_cast<int64_t>(sizeof(float))) {
-  TRAINWRIGHT_CHECK(k >= 1);
   CheckRows(queries_qd_);
+  TRAINWRIGHT_CHECK(std::ssize(depths_) == queries_qd_.size(0));
+  for (const size_t depth : depths_) TRAINWRIGHT_CHECK(depth >= 1);
   query_lengths_ = LengthsOf(queries_qd_);
   for (const double length : query_lengths_) TRAINWRIGHT_CHECK(length < kLongestVector);
   best_.resize(query_lengths_.size());
@@ -125,7 +131,7 @@ void TopK::Consider(int64_t query, const float* scores, int64_t count, const flo
   // rest.
   const double margin = static_cast<double>(columns + 2) * 0x1p-23 * query_lengths_[number] * longest_row;
   const auto least_key = [&] {
-    if (best.size() < k_) return std::numeric_limits<int32_t>::min();
+    if (best.size() < depths_[number]) return std::numeric_limits<int32_t>::min();
     const auto least = static_cast<float>(best.front().score - margin);
     return RisingKey(std::nextafter(least, -std::numeric_limits<float>::infinity()));
   };
@@ -136,15 +142,15 @@ void TopK::Consider(int64_t query, const float* scores, int64_t count, const flo
     for (int64_t i = begin; i < end; ++i) {
       if (RisingKey(scores[i]) < key) continue;
       const auto score = static_cast<float>(RowProduct(query_values, row_values + i * columns, columns));
-      Keep({first_row + static_cast<uint64_t>(i), score}, &best);
+      Keep({first_row + static_cast<uint64_t>(i), score}, depths_[number], &best);
       key = least_key();
     }
   }
 }
 
-void TopK::Keep(const ScoredRow& row, std::vector<ScoredRow>* best) const {
+void TopK::Keep(const ScoredRow& row, size_t depth, std::vector<ScoredRow>* best) const {
   const auto before = [&](const ScoredRow& a, const ScoredRow& b) { return GoesBefore(a, b, ties_); };
-  if (best->size() == k_) {
+  if (best->size() == depth) {
     if (!before(row, best->front())) return;
     std::pop_heap(best->begin(), best->end(), before);
     best->pop_back();

@@ -196,16 +196,17 @@ class MiningRun {
     std::optional<TopK> top;
     std::vector<std::pair<uint64_t, size_t>> positives;  // rows and whose they are, rows rising
     if (world_->is_writer()) {
-      size_t most_excluded = 0;
+      const auto places = static_cast<size_t>(settings_.mining.last_place);
+      std::vector<size_t> depths(queries_.size(), places);
       for (const MinedRecord& record : records_) {
-        most_excluded = std::max(most_excluded, ExcludedOf(record).size());
+        size_t& depth = depths[record.query];
+        depth = std::max(depth, places + ExcludedOf(record).size());
       }
       for (size_t i = 0; i < queries_.size(); ++i) {
         for (const uint64_t row : queries_[i].positives) positives.emplace_back(row, i);
       }
       std::sort(positives.begin(), positives.end());
-      top.emplace(queries, settings_.mining.last_place + static_cast<int64_t>(most_excluded),
-                  [](uint64_t a, uint64_t b) { return a < b; });
+      top.emplace(queries, std::move(depths), [](uint64_t a, uint64_t b) { return a < b; });
     }
     Progress progress(mode, "embed", pool_.texts().size(), "texts");
     uint64_t done = 0;

@@ -199,6 +199,11 @@ class RetrievalMeasurement {
     const std::vector<float> queries = ReadAllVectors(vectors.first.get(), &query_ids);
     DocumentIds unique;
     for (const std::string& id : query_ids) unique.Add(id);
+    // Rows without ids have their numbers for names, which those of the other file have, too.
+    names_count_rows_ = true;
+    for (size_t row = 0; names_count_rows_ && row < query_ids.size(); ++row) {
+      names_count_rows_ = query_ids[row] == std::to_string(row);
+    }
     unique.Index(settings_.query_vectors);
     VectorSearch search(unit_rows(queries), settings_.top_k + 1);  // see WithoutOwn
     std::vector<float> rows;
@@ -222,7 +227,7 @@ class RetrievalMeasurement {
   /// \param left_out counts the documents that are left out
   RetrievalRun WithoutOwn(RetrievalRun run, size_t depth, uint64_t* left_out) const {
     for (auto& [query, ranking] : run) {
-      if (!IsRelevant(query, query)) {
+      if (!names_count_rows_ && !IsRelevant(query, query)) {
         *left_out += std::erase_if(
             ranking, [&name = query](const RankedDocument& document) { return document.id == name; });
       }
@@ -358,6 +363,7 @@ class RetrievalMeasurement {
   nlohmann::ordered_json data_;         // what was read, with its hashes
   uint64_t documents_ = 0, documents_missing_ = 0;
   uint64_t own_left_out_ = 0;  // of the first system's rankings
+  bool names_count_rows_ = false;
 };
 
 }  // namespace

@@ -173,13 +173,14 @@ std::vector<ChoiceReason> TrainingData::WeighSets(const std::string& weights) {
 void TrainingData::RequireWeighable(const std::string& weights) const {
   if (weights.empty() || sets_.empty()) return;
   std::vector<const DataSource*> sources;
-  bool all_full = true;
+  size_t full = 0;
   for (const OrderedSet& set : sets_) {
-    if (set.records == RecordKind::kContrastive) continue;  // their chunks are of records, not of tokens
+    // --objective grit, which draws rows of texts beside its records, says itself what it weighs.
+    if (set.records == RecordKind::kContrastive) return;
     sources.push_back(&sources_[set.number]);
-    all_full = all_full && sources.back()->has_full_chunks;
+    full += sources.back()->has_full_chunks ? 1 : 0;
   }
-  if (all_full) return;
+  if (full == 0 || full == sources.size()) return;
   const auto [fewest, most] = std::minmax_element(
       sources.begin(), sources.end(),
       [](const DataSource* a, const DataSource* b) { return TokensPerChunk(*a) < TokensPerChunk(*b); });

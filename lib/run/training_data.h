@@ -79,8 +79,8 @@ class TrainingData {
   std::vector<ChoiceReason> WeighSets(const std::string& weights);
   /// For a run that begins: one that has such weights keeps them.
   /// \param weights as in --data-weights; empty: none
-  /// \throws Error{kUsage} where chunks of sets hold so unlike numbers of tokens, since some are of
-  ///     pack --mode none, that shares of chunks are no shares of tokens
+  /// \throws Error{kUsage} where chunks of sets hold so unlike numbers of tokens, since some, not
+  ///     all, are of pack --mode none, that shares of chunks are no shares of tokens
   void RequireWeighable(const std::string& weights) const;
   /// What a split holds out, counted and reported.
   /// \param masked whether only some tokens are predicted

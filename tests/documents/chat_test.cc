@@ -300,6 +300,18 @@ TEST(ChatEncoderTest, AnInstructionThatTheTemplateKeepsIsWrittenAsItIsGiven) {
   }
 }
 
+TEST(ChatEncoderTest, ABlankOfAKeptInstructionStaysBeforeWhatTheTemplateWritesBetween) {
+  const CountingTokenizer tokenizer;
+  const ChatEncoder encoder(ParseChatTemplate("user {content}\nassistant [ {content} ]\n"
+                                              "instruction {content} \"\\n\"\nkeep instruction\n"
+                                              "text [ {content} ]\n",
+                                              "t"),
+                            &tokenizer);
+  EncodedChat chat;
+  encoder.EncodeText("Find: ", "abc", &chat);
+  EXPECT_EQ(Shown(chat.ids), "Find: \nabc");
+}
+
 TEST(ChatEncoderTest, ABlankBehindAnInstructionThatIsKeptIsCutTogetherWithTheText) {
   const CountingTokenizer tokenizer;
   const ChatEncoder encoder(ParseChatTemplate(kKeepingTemplate, "t"), &tokenizer);

@@ -90,7 +90,7 @@ TEST(WholeTurnsTest, CallsInShareGptsFormAreTheAssistantsAndObservationsTheTools
           ShareGptOf(R"({"from": "function_call", "value": "{\"name\": \"f\", \"arguments\": {\"x\": 1}}"},)"
                      R"({"from": "observation", "value": "7"})") +
           "}"),
-      R"([{"role":"system","content":"s"},{"role":"user","content":"q"},{"role":"assistant","tool_calls":)"
+      R"([{"role":"system","content":"s"},{"role":"user","content":"q"},{"role":"assistant","content":"","tool_calls":)"
       R"([{"type":"function","function":{"name":"f","arguments":{"x":1}}}]},)"
       R"({"role":"tool","content":"7"},{"role":"assistant","content":"ok"}])");
   EXPECT_EQ(
@@ -99,9 +99,16 @@ TEST(WholeTurnsTest, CallsInShareGptsFormAreTheAssistantsAndObservationsTheTools
           ShareGptOf(
               R"({"from": "function_call", "value": [{"name": "f", "arguments": {}}, {"name": "g", "arguments": []}]})") +
           "}"),
-      R"([{"role":"user","content":"q"},{"role":"assistant","tool_calls":)"
+      R"([{"role":"user","content":"q"},{"role":"assistant","content":"","tool_calls":)"
       R"([{"type":"function","function":{"name":"f","arguments":{}}},)"
       R"({"type":"function","function":{"name":"g","arguments":[]}}]},{"role":"assistant","content":"ok"}])");
+}
+
+// Lines of data sets that were joined have the members of all of them.
+TEST(WholeTurnsTest, AMemberThatIsNullHidesNoOther) {
+  EXPECT_EQ(GivenTo(R"({"conversations": [{"role": null, "content": null, "from": "human", "value": "Q"},
+                                          {"role": "assistant", "content": null, "value": "A"}]})"),
+            R"([{"role":"user","content":"Q"},{"role":"assistant","content":"A"}])");
 }
 
 TEST(WholeTurnsTest, AFunctionCallThatIsNoneIsABadTurn) {

@@ -367,7 +367,7 @@ TEST_F(EmbeddingSpecFolderTest, TheDefaultPromptStandsBeforeATextThatComesWithNo
 
 TEST_F(EmbeddingSpecFolderTest, PromptsNamedForRolesStandBeforeTheirTextsThatComeWithNone) {
   WriteModules(/*with_dense=*/false);
-  Write("config_sentence_transformers.json", R"json({"prompts": {"query": "Find:\nQuery:", "document": "",
+  Write("config_sentence_transformers.json", R"json({"prompts": {"query": "Find:\nQuery:",
       "passage": "passage: ", "corpus": "c"}, "default_prompt_name": null})json");
   EXPECT_EQ(Read()->template_text, PlainTemplate());
   EXPECT_EQ(Read()->query_template,
@@ -376,6 +376,15 @@ TEST_F(EmbeddingSpecFolderTest, PromptsNamedForRolesStandBeforeTheirTextsThatCom
             kTurns + std::string("no-instruction \"passage:\"\n") + kKept + "text [ { content} ]\n");
   WritePooling("pooling_mode_mean_tokens");
   EXPECT_EQ(Read()->passage_template, kTurns + std::string("text [ \"passage:\" { content} ]\n"));
+}
+
+// As sentence-transformers writes one of each, be it empty.
+TEST_F(EmbeddingSpecFolderTest, AnEmptyPromptOfARoleIsNone) {
+  WriteModules(/*with_dense=*/false);
+  Write("config_sentence_transformers.json", R"json({"prompts": {"query": "", "document": "x:",
+      "passage": "p:"}, "default_prompt_name": "document"})json");
+  EXPECT_EQ(Read()->query_template, PlainTemplate());
+  EXPECT_FALSE(Read()->passage_template.has_value());
 }
 
 TEST_F(EmbeddingSpecFolderTest, APromptOfARoleThatIsTheDefaultIsNamedOnce) {

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <filesystem>
 #include <sstream>
 
 #include "lib/base/rng.h"
@@ -142,6 +143,18 @@ TEST_F(OwnDocumentTest, StaysWhereItIsJudgedRelevant) {
   settings_.qrels = Put("qrels", "a 0 a 1\n");
   const auto result = Evaluate(settings_);
   EXPECT_EQ(result["mrr_at_10"], 1.0);
+  EXPECT_EQ(result["own_documents_left_out"], 0);
+}
+
+TEST_F(OwnDocumentTest, RowsWithoutIdsAreNotTheQueriesOfTheirNumbers) {
+  settings_.query_vectors = PutVectors("unnamed-q.npy", 2, {1, 0}, {});
+  settings_.corpus_vectors = PutVectors("unnamed-d.npy", 2, {1, 0, 0, 1}, {});
+  for (const std::string& path : {settings_.query_vectors, settings_.corpus_vectors}) {
+    std::filesystem::remove(path + ".ids");
+  }
+  settings_.qrels = Put("qrels", "0 0 1 1\n");
+  const auto result = Evaluate(settings_);
+  EXPECT_EQ(result["mrr_at_10"], 0.5);
   EXPECT_EQ(result["own_documents_left_out"], 0);
 }
 
