@@ -15,13 +15,6 @@ using nlohmann::json;
 
 constexpr char kLibraryConfig[] = "config_sentence_transformers.json";
 
-/// A prompt of the library's file; empty: it has none of this name.
-std::string PromptNamed(const json& config, const std::string& name) {
-  const json prompts = config.value("prompts", json::object());
-  const auto prompt = prompts.find(name);
-  return prompt != prompts.end() && prompt->is_string() ? prompt->get<std::string>() : "";
-}
-
 /// The prompt of texts that come with none.
 std::string DefaultPrompt(const std::string& folder) {
   const json config = ObjectOfFolder(folder, kLibraryConfig);
