@@ -71,20 +71,25 @@ std::string DescribeOtherEmbedding(const EmbeddingSpec& start, const EmbeddingSp
   return text;
 }
 
+nlohmann::ordered_json DescribeEmbedding(const EmbeddingSpec& spec) {
+  nlohmann::ordered_json description = {{"pooling", PoolingName(spec.pooling)},
+                                        {"attention", spec.attention},
+                                        {"normalize", spec.normalize},
+                                        {"dimension", spec.dimension},
+                                        {"projection", spec.projection},
+                                        {"query_max_len", spec.query_max_len},
+                                        {"passage_max_len", spec.passage_max_len},
+                                        {"template", spec.template_text}};
+  if (spec.query_template) description[kQueryTemplate] = *spec.query_template;
+  if (spec.passage_template) description[kPassageTemplate] = *spec.passage_template;
+  return description;
+}
+
 std::string EncodeEmbeddingSpec(const EmbeddingSpec& spec) {
   TRAINWRIGHT_CHECK(FindEmbeddingMask(spec.attention) == spec.mask);
-  nlohmann::ordered_json object = {{"schema", kSchema},
-                                   {"pooling", PoolingName(spec.pooling)},
-                                   {"attention", spec.attention},
-                                   {"normalize", spec.normalize},
-                                   {"dimension", spec.dimension},
-                                   {"projection", spec.projection},
-                                   {"query_max_len", spec.query_max_len},
-                                   {"passage_max_len", spec.passage_max_len},
-                                   {"template", spec.template_text},
-                                   {"similarity", "cosine"}};
-  if (spec.query_template) object[kQueryTemplate] = *spec.query_template;
-  if (spec.passage_template) object[kPassageTemplate] = *spec.passage_template;
+  nlohmann::ordered_json object = {{"schema", kSchema}};
+  object.update(DescribeEmbedding(spec));
+  object["similarity"] = "cosine";
   return object.dump(2) + "\n";
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -39,9 +40,12 @@ std::optional<AttentionMask> FindEmbeddingMask(std::string_view attention);
 /// projection 0 instead of 16"; empty: nothing. Lengths and template apart, which belong to the texts.
 std::string DescribeOtherEmbedding(const EmbeddingSpec& start, const EmbeddingSpec& trained);
 
-/// The text of embedding.json: one object with the schema "trainwright.embedding/1", the fields by their
-/// names (the template as "template"; those of roles only where there are any; no "mask"), and "similarity",
-/// by which vectors are compared: "cosine".
+/// What shapes the vectors beside the weights, for results: the fields by their names (the template as
+/// "template"; those of roles only where there are any; no "mask").
+nlohmann::ordered_json DescribeEmbedding(const EmbeddingSpec& spec);
+
+/// The text of embedding.json: one object with the schema "trainwright.embedding/1", what DescribeEmbedding
+/// gives, and "similarity", by which vectors are compared: "cosine".
 std::string EncodeEmbeddingSpec(const EmbeddingSpec& spec);
 
 /// \param path for messages

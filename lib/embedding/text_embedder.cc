@@ -125,20 +125,6 @@ EmbeddingSpec ResolveEmbedding(const Checkpoint& checkpoint, const EmbeddingSett
   return spec;
 }
 
-nlohmann::ordered_json DescribeEmbedding(const EmbeddingSpec& spec) {
-  nlohmann::ordered_json description = {{"pooling", PoolingName(spec.pooling)},
-                                        {"attention", spec.attention},
-                                        {"normalize", spec.normalize},
-                                        {"dimension", spec.dimension},
-                                        {"projection", spec.projection},
-                                        {"query_max_len", spec.query_max_len},
-                                        {"passage_max_len", spec.passage_max_len},
-                                        {"template", spec.template_text}};
-  if (spec.query_template) description["query_template"] = *spec.query_template;
-  if (spec.passage_template) description["passage_template"] = *spec.passage_template;
-  return description;
-}
-
 void WarnOfTexts(const EmbeddedCounts& counts) {
   if (counts.texts_cut > 0) {
     LogWarning("the longest length cut off the end of " + FormatNumberOf(counts.texts_cut, "text"));

@@ -34,9 +34,6 @@ namespace trainwright {
 EmbeddingSpec ResolveEmbedding(const Checkpoint& checkpoint, const EmbeddingSettings& settings,
                                const World& world);
 
-/// What shapes the vectors beside the weights, for results: pooling, attention, template, lengths and so on.
-nlohmann::ordered_json DescribeEmbedding(const EmbeddingSpec& spec);
-
 /// What was embedded so far.
 struct EmbeddedCounts {
   uint64_t texts = 0;
