@@ -29,6 +29,9 @@ void PrepareGpuChoices(const GpuChoices& choices) {
 
 void ApplyGpuChoices(const GpuChoices& choices) {
   at::globalContext().setAllowTF32CuBLAS(choices.tf32);
+  // Sums whose depth cuBLAS divides are combined in fp32, as those of our own calls: torch lets them round.
+  at::globalContext().setAllowBF16ReductionCuBLAS(/*allow_reduced_precision=*/false);
+  at::globalContext().setAllowFP16ReductionCuBLAS(/*allow_reduced_precision=*/false);
   if (!choices.deterministic) return;
   at::globalContext().setDeterministicAlgorithms(true, /*warn_only=*/false);
   // Every tensor is written before it is read, so that filling it first would only cost time.

@@ -25,16 +25,6 @@ std::string TextOf(const CudaDeviceInfo& gpu) {
          std::to_string(gpu.capability_minor);
 }
 
-std::vector<GpuLimits> LimitsOfAll() {
-  std::vector<GpuLimits> all;
-  const CudaPlugin* plugin = ProcessCudaBackend().plugin;
-  CudaDeviceInfo info{};
-  for (int32_t index = 0; plugin != nullptr && plugin->device_info(index, &info); ++index) {
-    all.push_back(LimitsOf(info, index));
-  }
-  return all;
-}
-
 }  // namespace
 
 std::string WhyTooOld(const CudaDeviceInfo& gpu, int32_t index) {
@@ -50,10 +40,24 @@ GpuLimits LimitsOf(const CudaDeviceInfo& gpu, int32_t index) {
           .gpu = NameOf(gpu, index) + " of " + TextOf(gpu)};
 }
 
+std::vector<GpuLimits> LimitsOfGpus(const CudaPlugin& plugin) {
+  std::vector<GpuLimits> all;
+  CudaDeviceInfo info{};
+  char problem[512] = "";
+  const int32_t count = plugin.device_count(problem, sizeof(problem));
+  for (int32_t index = 0; index < count && plugin.device_info(index, &info); ++index) {
+    all.push_back(LimitsOf(info, index));
+  }
+  return all;
+}
+
 const GpuLimits& LimitsOf(c10::Device device) {
   static const GpuLimits none;
   if (!device.is_cuda()) return none;
-  static const std::vector<GpuLimits> of_gpus = LimitsOfAll();
+  static const std::vector<GpuLimits> of_gpus = [] {
+    const CudaPlugin* const plugin = ProcessCudaBackend().plugin;
+    return plugin == nullptr ? std::vector<GpuLimits>() : LimitsOfGpus(*plugin);
+  }();
   const auto index = static_cast<size_t>(device.has_index() ? device.index() : 0);
   return index < of_gpus.size() ? of_gpus[index] : none;
 }

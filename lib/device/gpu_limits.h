@@ -8,6 +8,7 @@
 #include <c10/core/Device.h>
 
 #include <string>
+#include <vector>
 
 #include "lib/device/cuda_plugin.h"
 
@@ -24,6 +25,9 @@ struct GpuLimits {
 std::string WhyTooOld(const CudaDeviceInfo& gpu, int32_t index = 0);
 
 GpuLimits LimitsOf(const CudaDeviceInfo& gpu, int32_t index = 0);
+/// Of those that the driver shows, in order. Asks of none past the last: CUDA keeps such an error, and the
+/// check after the next launch would report it.
+std::vector<GpuLimits> LimitsOfGpus(const CudaPlugin& plugin);
 /// Asked of the driver once a process. Of a CPU, and of the meta device, which stands for a GPU of today:
 /// none.
 const GpuLimits& LimitsOf(c10::Device device);

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
+#include <vector>
 
 #include "lib/base/error.h"
 #include "lib/device/device.h"
@@ -76,6 +77,22 @@ TEST(GpuLimitsTest, TuringHasNeitherBf16NorFlashAttention) {
     const GpuLimits later = LimitsOf({.capability_major = major, .capability_minor = 0});
     EXPECT_TRUE(later.bf16 && later.flash_attention) << major;
   }
+}
+
+int32_t TwoGpus(char*, size_t) {
+  return 2;
+}
+
+bool InfoOfTwo(int32_t device, CudaDeviceInfo* info) {
+  EXPECT_LT(device, 2);
+  if (device < 2) *info = {.name = "H200", .capability_major = 9, .capability_minor = 0};
+  return device < 2;
+}
+
+TEST(GpuLimitsTest, NoGpuPastTheLastIsAskedFor) {
+  const std::vector<GpuLimits> limits = LimitsOfGpus({.device_count = &TwoGpus, .device_info = &InfoOfTwo});
+  ASSERT_EQ(limits.size(), 2u);
+  EXPECT_EQ(limits[1].gpu, "GPU 1 (H200) of compute capability 9.0");
 }
 
 TEST(GpuLimitsTest, Fp8BeginsWithCapability89) {

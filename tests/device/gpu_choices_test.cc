@@ -30,6 +30,13 @@ TEST(SetUpGpuTest, WithoutChoicesProductsOfFp32AreFp32AndNoVariableIsSet) {
   EXPECT_EQ(Variable("CUBLAS_WORKSPACE_CONFIG"), "");
 }
 
+TEST(SetUpGpuTest, SumsOfReducedPrecisionThatAreDividedAreCombinedInFp32) {
+  ApplyGpuChoices({});
+  constexpr auto kInFp32 = at::CuBLASReductionOption::DisallowReducedPrecisionAllowSplitK;
+  EXPECT_EQ(at::globalContext().allowBF16ReductionCuBLAS(), kInFp32);
+  EXPECT_EQ(at::globalContext().allowFP16ReductionCuBLAS(), kInFp32);
+}
+
 TEST(SetUpGpuTest, Tf32LetsProductsOfFp32Round) {
   ApplyGpuChoices({.tf32 = true});
   EXPECT_TRUE(at::globalContext().allowTF32CuBLAS());

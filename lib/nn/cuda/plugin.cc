@@ -30,17 +30,23 @@ void RegisterOperators() {
   ForEachOperator(Register{library});
 }
 
+/// The runtime keeps the error of a call that failed, and the check after the next launch would report it.
+bool Succeeded(cudaError_t status) {
+  if (status != cudaSuccess) static_cast<void>(cudaGetLastError());
+  return status == cudaSuccess;
+}
+
 int32_t DeviceCount(char* problem, size_t problem_size) {
   int count = 0;
   const cudaError_t status = cudaGetDeviceCount(&count);
-  if (status == cudaSuccess) return count;
+  if (Succeeded(status)) return count;
   std::snprintf(problem, problem_size, "%s", cudaGetErrorString(status));
   return -1;
 }
 
 bool DeviceInfo(int32_t device, CudaDeviceInfo* info) {
   cudaDeviceProp properties;
-  if (cudaGetDeviceProperties(&properties, device) != cudaSuccess) return false;
+  if (!Succeeded(cudaGetDeviceProperties(&properties, device))) return false;
   std::snprintf(info->name, sizeof(info->name), "%s", properties.name);
   for (size_t i = 0; i < sizeof(properties.uuid.bytes); ++i) {
     std::snprintf(info->uuid + 2 * i, 3, "%02x", static_cast<unsigned char>(properties.uuid.bytes[i]));
@@ -59,14 +65,14 @@ int64_t PeakMemoryBytes(int32_t device) {
 int64_t FreeMemoryBytes(int32_t device) {
   const c10::cuda::CUDAGuard guard(static_cast<c10::DeviceIndex>(device));
   size_t free = 0, total = 0;
-  return cudaMemGetInfo(&free, &total) == cudaSuccess ? static_cast<int64_t>(free) : 0;
+  return Succeeded(cudaMemGetInfo(&free, &total)) ? static_cast<int64_t>(free) : 0;
 }
 
 int64_t CapMemory(int32_t device, double fraction) {
   const c10::cuda::CUDAGuard guard(static_cast<c10::DeviceIndex>(device));
   size_t free = 0, total = 0;
   c10::cuda::CUDACachingAllocator::setMemoryFraction(fraction, static_cast<c10::DeviceIndex>(device));
-  if (cudaMemGetInfo(&free, &total) != cudaSuccess) return 0;
+  if (!Succeeded(cudaMemGetInfo(&free, &total))) return 0;
   return static_cast<int64_t>(fraction * static_cast<double>(total));
 }
 
