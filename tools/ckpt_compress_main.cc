@@ -7,5 +7,8 @@ int main(int argc, char** argv) {
   CkptCompressOptions options;
   return RunTool(
       argc, argv, CkptCompressInfo(), [&](CLI::App& app) { DefineCkptCompressOptions(app, &options); },
-      [&](ToolRun& run) { return RunCkptCompress(options, run.common.progress, &run.summary); });
+      [&](ToolRun& run) {
+        run.KeepFromSummary({options.output, options.base});
+        return RunCkptCompress(options, run.common.progress, &run.summary);
+      });
 }

@@ -17,6 +17,7 @@
 #include "lib/codec/compress_job.h"
 #include "lib/codec/extract.h"
 #include "lib/formats/json_text.h"
+#include "lib/io/byte_sink.h"
 #include "lib/io/byte_source.h"
 #include "lib/io/output_link.h"
 #include "lib/io/random_reader.h"
@@ -191,6 +192,7 @@ class Job {
     const std::unique_ptr<RandomReader> file = OpenInput(input);
     const CompressedCheckpoint checkpoint(file.get());
     const std::string base_path = OptionsForFile(input).base;
+    RefuseToReplaceInputs(options_.output, {input, base_path});
     const std::unique_ptr<BaseTensors> base = base_path.empty() ? nullptr : OpenBase(base_path);
     std::vector<TensorPart> parts;
     for (const std::string& name : options_.tensors) parts.push_back({name, {}, {}});
