@@ -124,6 +124,10 @@ class Job {
   /// The output for an input.
   /// \param beside the name beside the input, empty where its name gives none
   std::string OutputFor(const std::string& input, const std::string& beside) const {
+    if (IsStandardOutput(options_.output) && IsFolder(input)) {
+      throw Error(ErrorCode::kUsage, input, "is a folder, and standard output takes one file", "",
+                  "name the folder of the result with -o");
+    }
     if (!options_.output.empty()) return options_.output;
     if (input == "-") return "-";
     if (!beside.empty()) return beside;
