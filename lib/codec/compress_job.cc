@@ -207,6 +207,7 @@ std::unique_ptr<ByteSink> OpenOutput(const std::string& output, const std::strin
 CompressReport CompressFile(const std::string& input, const std::string& output,
                             const CompressJobOptions& options) {
   const CompressedForm form = FormFor(output, options);
+  const std::optional<FileState> base_state = options.base.empty() ? std::nullopt : StateOf(options.base);
   const std::unique_ptr<BaseTensors> base = BaseOf(options);
   const std::optional<FileState> state = input == "-" ? std::nullopt : StateOf(input);
   FileTensors tensors(input, state);
@@ -231,6 +232,8 @@ CompressReport CompressFile(const std::string& input, const std::string& output,
       {.form = form, .threads = options.threads, .verify = options.verify, .progress = options.progress},
       sink.get());
   tensors.Finish();
+  // Without the file that was read, nothing can decode the difference.
+  if (base_state) ThrowIfChangedSince(*base_state, options.base);
   sink->Commit();
   return {.files = 1,
           .tensors = head.source.entries.size(),

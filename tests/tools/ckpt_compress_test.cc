@@ -148,6 +148,24 @@ TEST_F(CkptCompressFaultTest, ABaseThatIsWrittenToMeanwhileIsNoticed) {
   EXPECT_EQ(result.standard_output, "") << result.standard_error;
 }
 
+// Nothing could decode the difference from a file that is nowhere any more.
+TEST_F(CkptCompressFaultTest, ABaseThatIsReplacedOrRemovedMeanwhileIsNoticed) {
+  const ProcessResult result = Shell(R"sh(
+    for change in 'mv new base' 'rm base'; do
+      cp other.safetensors base
+      cp m.safetensors new
+      LD_PRELOAD=$PRELOAD SYSCALL_FAULT='write /.out 1 STOP' ckpt-compress --base base m.safetensors -o out 2> log & pid=$!
+      for _ in $(seq 1000); do grep -q '^State:.T' /proc/$pid/status && break; sleep 0.01; done
+      eval "$change"; kill -CONT $pid; wait $pid
+      case "$? $(cat log)" in
+        3*'base: changed while it was read'* | 4*'base: open failed'*) ;;
+        *) echo "$change"; cat log ;;
+      esac
+      [ ! -e out ] || echo "$change: there is an output"
+    done)sh");
+  EXPECT_EQ(result.standard_output, "") << result.standard_error;
+}
+
 TEST_F(CkptCompressFaultTest, AFullFolderForTemporaryFilesIsStatus4AndLeavesNothing) {
   WriteFile(folder_.path("large.safetensors"), Checkpoint(1, 3'000'000, 5));
   const ProcessResult result = Shell(R"sh(
