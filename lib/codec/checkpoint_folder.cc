@@ -242,7 +242,7 @@ CompressReport CompressFolder(const std::string& input, const std::string& outpu
       }
       CompressJobOptions file_options = OptionsFor(from, input, options);
       file_options.form = options.form.value_or(CompressedForm::kSafetensors);
-      has_base = has_base || compressed || !file_options.base.empty();
+      has_base = has_base || !file_options.base.empty();
       const std::string to =
           CompressedName(compressed ? RestoredPath(relative) : relative, *file_options.form);
       RefuseTaken(folder.temporary(), from, to);

@@ -170,7 +170,7 @@ class Job {
       const CompressedForm form = job.form.value_or(CompressedForm::kSafetensors);
       const std::string plain = rewrites ? RestoredName(input) : input;
       output = OutputFor(input, CompressedName(plain, form));
-      if (!rewrites && !job_.base.empty() && job.base.empty()) {
+      if (!job_.base.empty() && job.base.empty()) {
         throw Error(ErrorCode::kUsage, job_.base, "holds no base for " + input, "",
                     "a base has the name of its file");
       }

@@ -115,6 +115,17 @@ CompressReport ReportOf(const DecodedCheckpoint& decoded) {
           .content_checked = decoded.content_checked};
 }
 
+/// Rewriting passes coded tensors on as they are. `verify` may be false: the result is the same.
+void RefuseCodingOptions(const std::string& name, const CompressJobOptions& options) {
+  const std::string given = options.level == CodecLevel::kFast  ? "--fast"
+                            : options.level == CodecLevel::kMax ? "--max"
+                            : !options.base.empty()             ? "--base"
+                                                                : "";
+  if (given.empty()) return;
+  throw Error(ErrorCode::kUsage, given, "has no effect on " + name + ", which is compressed already", "",
+              "leave it out, or restore the original with -d and compress it again");
+}
+
 CompressReport Convert(BufferedReader* reader, const std::string& input, const std::string& output,
                        const CompressJobOptions& options) {
   const CompressedForm form = FormFor(output, options);
@@ -213,8 +224,10 @@ CompressReport CompressFile(const std::string& input, const std::string& output,
   FileTensors tensors(input, state);
   RequireSafetensors(tensors.reader());
   if (IsCompressed(tensors.reader())) {
-    if (options.compressed_input == CompressedInput::kRewrite)
+    if (options.compressed_input == CompressedInput::kRewrite) {
+      RefuseCodingOptions(tensors.reader()->name(), options);
       return Convert(tensors.reader(), input, output, options);
+    }
     throw Error(ErrorCode::kUsage, tensors.reader()->name(), "is compressed already", "",
                 "-d restores it, --to stream or --to safetensors rewrites it");
   }

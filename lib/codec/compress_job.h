@@ -55,9 +55,9 @@ void RequireSafetensors(BufferedReader* reader);
 /// Whether what the reader is about to give is a compressed checkpoint, of either form. Consumes nothing.
 bool IsCompressed(BufferedReader* reader);
 
-/// \throws Error{kUsage} when the output exists (unless forced) or the input is compressed already,
-/// Error{kBadInput} on a file that breaks a rule of the format, Error{kIo} also when the input changes
-/// meanwhile
+/// \throws Error{kUsage} when the output exists (unless forced), when the input is compressed already, or is
+/// to be rewritten with a base or a level that is not the default; Error{kBadInput} on a file that breaks a
+/// rule of the format; Error{kIo} also when the input changes meanwhile
 CompressReport CompressFile(const std::string& input, const std::string& output,
                             const CompressJobOptions& options);
 /// With keep_going an input with damaged tensors gives a safetensors file of the others.
