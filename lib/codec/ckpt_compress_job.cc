@@ -6,6 +6,7 @@
 #include <chrono>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <thread>
 
 #include "lib/base/error.h"
@@ -81,18 +82,25 @@ class Job {
   int Run() {
     Check();
     int status = 0;
-    for (const std::string& input : inputs_) {
-      const int result = options_.list                                           ? List(input)
-                         : options_.test                                         ? Test(input)
-                         : !options_.tensors.empty() || !options_.slices.empty() ? Extract(input)
-                                                                                 : Transform(input);
-      status = std::max(status, result);
+    try {
+      for (const std::string& input : inputs_) status = std::max(status, Handle(input));
+    } catch (const Error&) {
+      TellDamage();
+      throw;
     }
     summary_->update(ToJson(total_));
+    if (damage_) throw *damage_;
     return status;
   }
 
  private:
+  int Handle(const std::string& input) {
+    return options_.list                                           ? List(input)
+           : options_.test                                         ? Test(input)
+           : !options_.tensors.empty() || !options_.slices.empty() ? Extract(input)
+                                                                   : Transform(input);
+  }
+
   void Check() const {
     const auto refuse = [](const std::string& what, const std::string& why, const std::string& hint = "") {
       return Error(ErrorCode::kUsage, what, why, "", hint);
@@ -260,10 +268,41 @@ class Job {
 
   int Test(const std::string& input) {
     int status = 0;
-    for (const std::string& path : IsFolder(input) ? CompressedFilesIn(input) : std::vector{input})
-      status = std::max(
-          status, TestFile(path, IsFolder(input) ? OptionsFor(path, input, job_) : OptionsForFile(path)));
+    for (const std::string& path : IsFolder(input) ? CompressedFilesIn(input) : std::vector{input}) {
+      try {
+        status = std::max(
+            status, TestFile(path, IsFolder(input) ? OptionsFor(path, input, job_) : OptionsForFile(path)));
+      } catch (const Error& error) {
+        const bool is_of_file = error.object() == TitleOf(path) ||  // and not of the base
+                                error.object().starts_with(TitleOf(path) + ": ");
+        if (error.code() != ErrorCode::kBadInput || !is_of_file) throw;
+        PrintDamaged(path, error);
+        TellDamage();
+        damage_ = error;
+      }
+    }
     return status;
+  }
+
+  /// Of a file that is damaged where nothing behind the damage can be checked.
+  void PrintDamaged(const std::string& path, const Error& error) {
+    if (!options_.json) {
+      Print(TitleOf(path) + ": damaged\n");
+      return;
+    }
+    nlohmann::ordered_json json = {{"file", path}, {"sound", false}, {"content_checked", false}};
+    json["damage"] = nlohmann::ordered_json::array();
+    const std::string message = error.what();
+    json["damage"].push_back({{"tensor", nullptr}, {"block", nullptr}, {"message", message}});
+    Print(JsonLineOf(json));
+  }
+
+  /// Says what would otherwise go unsaid behind another error.
+  void TellDamage() {
+    if (!damage_) return;
+    LogError(damage_->what());
+    if (!damage_->hint().empty()) LogHint(damage_->hint());
+    damage_.reset();
   }
 
   int TestFile(const std::string& path, const CompressJobOptions& job) {
@@ -299,6 +338,7 @@ class Job {
   CompressJobOptions job_;
   std::vector<std::string> inputs_;
   CompressReport total_;
+  std::optional<Error> damage_;  ///< the last that ended the test of a file, thrown when all have been tested
 };
 
 }  // namespace
