@@ -202,7 +202,7 @@ class Job {
     if (IsFolder(input))
       throw Error(ErrorCode::kUsage, input, "is a folder", "", "name the file that holds the tensor");
     const std::unique_ptr<RandomReader> file = OpenInput(input);
-    const CompressedCheckpoint checkpoint(file.get());
+    const CompressedCheckpoint checkpoint(file.get(), /*may_be_cut=*/true);
     const std::string base_path = OptionsForFile(input).base;
     RefuseToReplaceInputs(options_.output, {input, base_path});
     const std::unique_ptr<BaseTensors> base = base_path.empty() ? nullptr : OpenBase(base_path);

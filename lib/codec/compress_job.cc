@@ -260,7 +260,7 @@ CompressReport RestoreFile(const std::string& input, const std::string& output,
   if (options.keep_going) {
     const std::optional<FileState> state = input == "-" ? std::nullopt : SettledStateOf(input);
     const std::unique_ptr<RandomReader> file = OpenInput(input);
-    const CompressedCheckpoint checkpoint(file.get());
+    const CompressedCheckpoint checkpoint(file.get(), /*may_be_cut=*/true);
     CheckBase(checkpoint.head(), base.get(), file->name());
     CompressReport report = FindDamage(checkpoint, base.get());
     std::vector<TensorPart> sound;
@@ -298,7 +298,7 @@ CompressReport VerifyFile(const std::string& input, const CompressJobOptions& op
   std::unique_ptr<RandomReader> file;
   if (options.keep_going) {
     file = OpenInput(input);
-    CompressReport report = FindDamage(CompressedCheckpoint(file.get()), base.get());
+    CompressReport report = FindDamage(CompressedCheckpoint(file.get(), /*may_be_cut=*/true), base.get());
     if (!report.damage.empty()) return report;
   }
   BufferedReader reader(file ? SourceOf(file.get()) : OpenSource(input));

@@ -186,7 +186,7 @@ void StoredTensor::Read(uint64_t first, uint64_t size, const std::function<void(
   }
 }
 
-CompressedCheckpoint::CompressedCheckpoint(const RandomReader* file) : file_(file) {
+CompressedCheckpoint::CompressedCheckpoint(const RandomReader* file, bool may_be_cut) : file_(file) {
   const uint64_t size = file->size_bytes();
   const std::string& name = file->name();
   const std::vector<uint8_t> prefix = file->ReadAt(0, std::min<uint64_t>(size, kStreamPrefixBytes));
@@ -211,8 +211,10 @@ CompressedCheckpoint::CompressedCheckpoint(const RandomReader* file) : file_(fil
   uint64_t offset = begin;
   for (const uint64_t coded_bytes : tail_.coded_bytes) {
     offsets_.push_back(offset);
-    if (coded_bytes > end - offset) throw CutShortAt(size, name, "compressed checkpoint");
-    offset += coded_bytes;
+    const bool is_cut = coded_bytes > end - offset;
+    if (is_cut && !(may_be_cut && form_ == CompressedForm::kSafetensors))
+      throw CutShortAt(size, name, "compressed checkpoint");
+    offset = is_cut ? end : offset + coded_bytes;
   }
   if (offset != end) throw BadInputAt(offset, name, "bytes follow the last tensor");
 }
@@ -226,7 +228,10 @@ size_t CompressedCheckpoint::IndexOf(const std::string& name) const {
 }
 
 StoredTensor CompressedCheckpoint::Open(size_t entry, std::optional<TensorBytes> base) const {
-  return StoredTensor(*file_, head_, entry, offsets_[entry], tail_.coded_bytes[entry], std::move(base));
+  const uint64_t size = file_->size_bytes(), offset = offsets_[entry];
+  if (tail_.coded_bytes[entry] > size - offset)
+    throw CutShortAt(size, ObjectName(*file_, head_.source.entries[entry]), "compressed checkpoint");
+  return StoredTensor(*file_, head_, entry, offset, tail_.coded_bytes[entry], std::move(base));
 }
 
 StoredTensor CompressedCheckpoint::OpenWithBase(size_t entry, BaseTensors* base) const {

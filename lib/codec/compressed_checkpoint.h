@@ -57,8 +57,10 @@ class CompressedCheckpoint {
  public:
   /// Reads the head and, of a stream, the footer.
   /// \param file must outlive this
+  /// \param may_be_cut takes a container that ends too early: its head has the sizes of all tensors, so that
+  ///     those in front of the end can be read, while opening another throws
   /// \throws Error{kBadInput} also on what is no compressed checkpoint, Error{kIo}
-  explicit CompressedCheckpoint(const RandomReader* file);
+  explicit CompressedCheckpoint(const RandomReader* file, bool may_be_cut = false);
 
   CompressedForm form() const { return form_; }
   const CompressedHead& head() const { return head_; }
