@@ -10,6 +10,7 @@
 #include "lib/base/log.h"
 #include "lib/base/signals.h"
 #include "lib/base/version.h"
+#include "lib/cli/named_files.h"
 #include "lib/device/determinism.h"
 #include "lib/device/device.h"
 #include "lib/device/torch_log.h"
@@ -19,6 +20,7 @@
 #include "lib/dist/rank_threads.h"
 #include "lib/dist/run_in_world.h"
 #include "lib/dist/shared_work.h"
+#include "lib/io/random_reader.h"
 #include "lib/launch/local_ranks.h"
 #include "lib/launch/rank_gpu.h"
 #include "lib/launch/rank_place.h"
@@ -54,6 +56,18 @@ void ShowOneGpu(int64_t local_rank) {
   if (const char* const value = std::getenv(kVariable)) visible = value;
   const auto gpu = VisibleGpuOfRank(visible, CountMachineGpus(), local_rank);
   if (gpu) setenv(kVariable, gpu->c_str(), /*overwrite=*/1);
+}
+
+/// Ranks that are started here read again what this process has read its options from: of a pipe nothing is
+/// left, which would be taken for a file that gives none.
+void RequireFilesToReadAgain(int64_t ranks, const std::vector<NamedFile>& files) {
+  for (const auto& [option, path] : files) {
+    const bool is_always_empty = path == "/dev/null";
+    if (is_always_empty || !IsReadOnce(path)) continue;
+    throw Error(ErrorCode::kUsage, option,
+                path + " can be read once only, and " + std::to_string(ranks) + " ranks are to read it", "",
+                "write it to a file, and name that");
+  }
 }
 
 void TellNotices(const std::vector<std::string>& notices) {
@@ -170,6 +184,7 @@ int RunEngine(const EngineRequest& request, ToolRun* run,
     request.check(place->ranks);
     return RunRank(*place, request, work);
   }
+  if (request.nproc > 1) RequireFilesToReadAgain(request.nproc, run->option_files);
   request.check(request.nproc);
   if (request.nproc == 1) {
     TellNotices(run->notices);

@@ -736,6 +736,22 @@ std::vector<std::pair<std::string, NamedFile>> FilesNamedBy(const CLI::App& app,
   return files;
 }
 
+/// The files that options were read from, by the flags or the variable that name them; after parsing.
+std::vector<NamedFile> OptionFilesOf(const CLI::App& app, const ToolInfo& info) {
+  const auto given = [&](const std::string& key) {
+    const CLI::Option* const option = app.get_option_no_throw("--" + key);
+    return option == nullptr || option->results().empty() ? std::string() : option->results().back();
+  };
+  NamedFile config{"--config", given("config")};
+  if (const char* const path = std::getenv("TRAINWRIGHT_CONFIG"); config.path.empty() && path != nullptr)
+    config = {"TRAINWRIGHT_CONFIG", path};
+  std::vector<NamedFile> files;
+  if (!config.path.empty()) files.push_back(config);
+  const std::string& key = info.settings_file.option;
+  if (!key.empty() && !given(key).empty()) files.push_back({"--" + key, given(key)});
+  return files;
+}
+
 /// \throws Error{kUsage} where an output or the summary would replace what another option names
 void KeepNamedFiles(const CLI::App& app, const ToolInfo& info, const std::string& summary) {
   const auto files = FilesNamedBy(app, info);
@@ -854,6 +870,7 @@ int RunTool(int argc, char** argv, const ToolInfo& info, const DefineOptions& de
         }
         tool_run.options = command_line.values();
         tool_run.file_values = command_line.file_values();
+        tool_run.option_files = OptionFilesOf(app, info);
         CheckSummary(app, info, &tool_run.common.summary_path);
         ConfigureLog(info.name, tool_run.common.quiet     ? LogLevel::kError
                                 : tool_run.common.verbose ? LogLevel::kDebug

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "lib/cli/config_entry.h"
+#include "lib/cli/named_files.h"
 #include "lib/cli/option_preset.h"
 #include "lib/cli/option_synonym.h"
 #include "lib/cli/tool_text.h"
@@ -109,6 +110,7 @@ struct ToolRun {
   std::vector<OptionValue> options;
   std::vector<OptionValue> file_values;  ///< OptionsOfFile::others of the settings file
   std::vector<std::string> notices;      ///< of files and presets, that are still to be reported
+  std::vector<NamedFile> option_files;   ///< that options were read from: --config and the settings file
   /// \throws Error{kUsage} where --summary is one of these files, which no option names
   void KeepFromSummary(const std::vector<std::string>& files);
 };

@@ -69,6 +69,22 @@ TEST_F(TrainRanksTest, WhatSeveralProcessesCannotDoIsRefusedByTheFirst) {
   }
 }
 
+TEST_F(TrainRanksTest, OptionsThatCanBeReadOnceAreRefusedByTheFlagOrVariableThatNamesThem) {
+  const struct {
+    const char *command, *named;
+  } cases[] = {{"train --nproc 2 --config <(echo 'lr: 0.01')", "--config: "},
+               {"echo 'nproc: 2' | train --config /dev/stdin", "--config: "},
+               {"mkfifo pipe; echo 'lr: 0.01' > pipe & TRAINWRIGHT_CONFIG=pipe train --nproc 2",
+                "TRAINWRIGHT_CONFIG: "},
+               {"train --nproc 2 --deepspeed <(echo '{\"gradient_clipping\": 0.5}')", "--deepspeed: "}};
+  for (const auto& [command, named] : cases) {
+    const ProcessResult refused = Shell(command);
+    EXPECT_EQ(refused.exit_status, 2) << command << refused.standard_error;
+    EXPECT_THAT(refused.standard_error, HasSubstr(std::string("error: ") + named)) << command;
+    EXPECT_THAT(refused.standard_error, HasSubstr("can be read once only")) << command;
+  }
+}
+
 TEST_F(TrainRanksTest, AutoOomIsRefusedWhereverAnExactWorldComesFrom) {
   const ProcessResult refused = Train(R"sh(
     printf 'exact-world: 2\nauto-oom: true\n' > both.yaml
