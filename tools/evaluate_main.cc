@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "lib/device/determinism.h"
+#include "lib/dist/facts.h"
 #include "lib/dist/shared_work.h"
 #include "lib/eval/evaluate_checks.h"
 #include "lib/eval/evaluate_job.h"
@@ -14,6 +15,7 @@
 #include "lib/io/byte_sink.h"
 #include "lib/model/built_in_families.h"
 #include "lib/objective/objective_registry.h"
+#include "lib/report/option_value.h"
 #include "lib/score/answers_job.h"
 #include "tools/engine_ranks.h"
 #include "tools/evaluate_options.h"
@@ -85,6 +87,17 @@ int EvaluateModel(const EvaluateSettings& options, const EngineProcess& process,
   return 0;
 }
 
+/// What shapes the result, but for what the data and the model say.
+Facts FactsOfResult(const EvaluateSettings& options, const std::vector<OptionValue>& values) {
+  Facts facts = FactsOfOptions(
+      values, {"metric", "attn-backend", "format", "key", "bos", "no-bos", "eos", "no-eos", "loss-on",
+               "eval-split", "eval-split-seed", "baseline", "query-instruction", "passage-instruction",
+               "top-k", "pooling", "attn", "template", "max-length", "truncate-dim", "batch-tokens",
+               "batch-invariant"});
+  facts["--logits"] = FactOfPath(options.logits);
+  return facts;
+}
+
 int EvaluateByMetric(EvaluateSettings options, const std::vector<std::string>& argv, ToolRun* run) {
   LeaveOutOtherInputs(run->options, &options);
   CheckEvaluateSettings(options);
@@ -99,6 +112,7 @@ int EvaluateByMetric(EvaluateSettings options, const std::vector<std::string>& a
   request.process.threads = options.threads;
   request.process.device = answers ? "cpu" : options.device;
   request.kernels = answers ? "usual" : options.kernels;
+  request.facts = FactsOfResult(options, run->options);
   request.check = [&](int64_t ranks) {
     if (perplexity) RefuseSharedPipe(ranks, "--data", options.data);
   };

@@ -6,6 +6,7 @@
 
 #include "lib/device/determinism.h"
 #include "lib/eval/generate_job.h"
+#include "lib/eval/rank_input.h"
 #include "lib/model/built_in_families.h"
 #include "lib/report/option_need.h"
 #include "tools/engine_ranks.h"
@@ -27,6 +28,10 @@ int main(int argc, char** argv) {
         request.process.threads = settings.threads;
         request.process.device = settings.device;
         request.kernels = settings.kernels;
+        request.facts = FactsOfOptions(
+            run.options, {"prompt", "template", "bos", "temperature", "top-k", "top-p", "min-p",
+                          "repetition-penalty", "logprobs", "state-after", "attn-backend"});
+        request.facts["--context-cache"] = FactOfPath(settings.context_cache);
         request.check = [&](int64_t ranks) { CheckRanks(settings, ranks); };
         return RunEngine(request, &run, [&](const EngineProcess& process) {
           StdoutSink out;
