@@ -16,7 +16,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr char kFault[] = "fault", kCame[] = "came", kLost[] = "lost";
+constexpr char kFault[] = "fault", kRanks[] = "ranks", kCame[] = "came", kLost[] = "lost";
 constexpr char kNoFault[] = "none";
 // Parts of the time-out. A rank is known to be silent at most kPatience + 2 kPeriod after its last beat, and
 // all others know one kPeriod later, which leaves time for a slow machine. Well within kSettle all ranks
@@ -110,18 +110,36 @@ bool HeartbeatThread::Open() {
   }
 }
 
+bool HeartbeatThread::Enter() {
+  const Question question(state_.get());
+  store_->Exchange(kFault, "", kNoFault);
+  const std::string ranks = std::to_string(place_.ranks);
+  if (const std::string found = store_->Exchange(kRanks, "", ranks); found != ranks) {
+    KnowAnotherRun("of " + found + " ranks and not of " + ranks);
+    return false;
+  }
+  if (store_->Add(Key("processes", place_.rank), 1) > 1) {
+    if (store_->Add(kCame, 0) >= place_.ranks) {
+      KnowAnotherRun("whose ranks are all there");
+    } else {
+      Publish({place_.rank, RankName(place_.rank), "is there twice", "give each process a rank of its own"});
+    }
+    return false;
+  }
+  store_->Set(Key("beat", place_.rank), "0");
+  store_->Add(kCame, 1);
+  return true;
+}
+
+void HeartbeatThread::KnowAnotherRun(const std::string& which) {
+  Know({place_.rank, RankName(place_.rank),
+        "found another run at " + StoreName(place_) + ", " + which + "; it goes on without this process",
+        "MASTER_PORT names another port; each process of a run has a rank of its own"});
+}
+
 bool HeartbeatThread::Come() {
   double pause_s = kFirstPause_s;
-  {
-    const Question question(state_.get());
-    store_->Exchange(kFault, "", kNoFault);
-    store_->Set(Key("beat", place_.rank), "0");
-    if (store_->Add(Key("processes", place_.rank), 1) > 1) {
-      Publish({place_.rank, RankName(place_.rank), "is there twice", "give each process a rank of its own"});
-      return false;
-    }
-    store_->Add(kCame, 1);
-  }
+  if (!Enter()) return false;
   while (true) {
     int64_t came = 0;
     std::string fault;

@@ -24,6 +24,12 @@ class HeartbeatThread {
   enum class Wish { kNone, kPublish, kLeave };
 
   bool Open();
+  /// Says that this rank is there. A run that it is none of learns nothing of it.
+  /// \returns whether it may be one of the run
+  bool Enter();
+  /// For this rank alone.
+  /// \param which run it is
+  void KnowAnotherRun(const std::string& which);
   /// \returns whether all ranks came
   bool Come();
   /// \returns the ranks that did not come yet

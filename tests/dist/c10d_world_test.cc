@@ -211,6 +211,37 @@ TEST(C10dWorldTest, AnAgentsStoreServesOneAttemptAfterTheOther) {
   EXPECT_EQ(status, 0);
 }
 
+/// As of two commands whose launcher gives both the same port.
+TEST(C10dWorldTest, ARankThatFindsAnotherRunAtItsPortEndsAloneAndThatRunGoesOn) {
+  const auto [listen_fd, port] = test::ListenOnLoopback();
+  close(listen_fd);
+  RankPlace place;
+  place.store_host = "127.0.0.1";
+  place.store_port = port;
+  const auto first =
+      test::OpenRankProcesses({.ranks = 2, .prepared = place}, [](C10dWorld* world, const RankTalk& talk) {
+        talk.Ready();
+        talk.AwaitGo();
+        talk.Report(std::to_string(world->Agree({world->rank()})[0]));
+        world->Close();
+      });
+  for (const int64_t ranks : {2, 3}) {
+    const int64_t rank = ranks - 1;
+    RankProcesses second({.ranks = ranks, .started = {rank}, .prepared = place},
+                         [](C10dWorld*, const RankTalk&) {});
+    ASSERT_TRUE(second.Await(kLongest_s));
+    EXPECT_EQ(second.EndOf(rank)->status, 4);
+    EXPECT_NE(second.ReportOf(rank).find("found another run"), std::string::npos) << second.ReportOf(rank);
+  }
+  std::this_thread::sleep_for(std::chrono::milliseconds(500));  // by then the first run would know of a fault
+  for (int rank = 0; rank < 2; ++rank) first->Go();
+  ASSERT_TRUE(first->Await(kLongest_s));
+  for (int64_t rank = 0; rank < 2; ++rank) {
+    EXPECT_EQ(first->EndOf(rank)->status, 0) << first->ReportOf(rank);
+    EXPECT_EQ(first->ReportOf(rank), "1");
+  }
+}
+
 TEST(C10dWorldTest, ARankWithAnotherFactIsNamedWithIt) {
   RankProcesses processes({.ranks = 3}, [](C10dWorld* world, const RankTalk&) {
     RequireEqual(world, {{"torch build", world->rank() == 1 ? "2.10" : "2.11"}, {"version", "1"}});
