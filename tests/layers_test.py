@@ -42,7 +42,8 @@ CHANGES_PROCESS = re.compile(
 # Where it stands, and for what. Those of the first group are called by mains alone (SETS_UP).
 MAY_CHANGE_PROCESS = {
     "lib/device/determinism.cc": {"setenv", "set_num_threads"},
-    "lib/device/gpu_choices.cc": {"setenv", "setAllowTF32CuBLAS", "setDeterministicAlgorithms",
+    "lib/device/gpu_choices.cc": {"setenv", "setAllowTF32CuBLAS", "setAllowBF16ReductionCuBLAS", "setAllowFP16ReductionCuBLAS",
+                                  "setDeterministicAlgorithms",
                                   "setDeterministicFillUninitializedMemory"},
     "lib/device/memory_cap.cc": {"mallopt", "SetCPUAllocator", "setrlimit"},
     "lib/device/memory_death.cc": {"sigaltstack", "sigaction", "signal", "raise", "_exit"},

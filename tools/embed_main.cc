@@ -26,10 +26,10 @@ int Run(const EmbedSettings& settings, const std::vector<std::string>& argv, Too
   request.process.threads = embedding.threads;
   request.process.device = embedding.device;
   request.kernels = embedding.kernels;
-  request.facts = FactsOfOptions(
-      run->options, {"negatives", "first-place", "last-place", "relative-margin", "keep-negatives", "pooling",
-                     "attn", "template", "max-length", "truncate-dim", "batch-tokens", "batch-invariant",
-                     "attn-backend"});
+  request.facts =
+      FactsOfOptions(run->options, {"negatives", "first-place", "last-place", "relative-margin",
+                                    "keep-negatives", "pooling", "attn", "template", "max-length",
+                                    "truncate-dim", "batch-tokens", "batch-invariant", "attn-backend"});
   request.facts["--mine-negatives"] = FactOfPath(settings.mining.records);
   request.facts["--corpus"] = FactOfPath(settings.mining.corpus);
   request.check = [&](int64_t ranks) {

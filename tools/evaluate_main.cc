@@ -89,11 +89,28 @@ int EvaluateModel(const EvaluateSettings& options, const EngineProcess& process,
 
 /// What shapes the result, but for what the data and the model say.
 Facts FactsOfResult(const EvaluateSettings& options, const std::vector<OptionValue>& values) {
-  Facts facts = FactsOfOptions(
-      values, {"metric", "attn-backend", "format", "key", "bos", "no-bos", "eos", "no-eos", "loss-on",
-               "eval-split", "eval-split-seed", "baseline", "query-instruction", "passage-instruction",
-               "top-k", "pooling", "attn", "template", "max-length", "truncate-dim", "batch-tokens",
-               "batch-invariant"});
+  Facts facts = FactsOfOptions(values, {"metric",
+                                        "attn-backend",
+                                        "format",
+                                        "key",
+                                        "bos",
+                                        "no-bos",
+                                        "eos",
+                                        "no-eos",
+                                        "loss-on",
+                                        "eval-split",
+                                        "eval-split-seed",
+                                        "baseline",
+                                        "query-instruction",
+                                        "passage-instruction",
+                                        "top-k",
+                                        "pooling",
+                                        "attn",
+                                        "template",
+                                        "max-length",
+                                        "truncate-dim",
+                                        "batch-tokens",
+                                        "batch-invariant"});
   facts["--logits"] = FactOfPath(options.logits);
   return facts;
 }

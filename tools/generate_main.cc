@@ -28,9 +28,9 @@ int main(int argc, char** argv) {
         request.process.threads = settings.threads;
         request.process.device = settings.device;
         request.kernels = settings.kernels;
-        request.facts = FactsOfOptions(
-            run.options, {"prompt", "template", "bos", "temperature", "top-k", "top-p", "min-p",
-                          "repetition-penalty", "logprobs", "state-after", "attn-backend"});
+        request.facts = FactsOfOptions(run.options,
+                                       {"prompt", "template", "bos", "temperature", "top-k", "top-p", "min-p",
+                                        "repetition-penalty", "logprobs", "state-after", "attn-backend"});
         request.facts["--context-cache"] = FactOfPath(settings.context_cache);
         request.check = [&](int64_t ranks) { CheckRanks(settings, ranks); };
         return RunEngine(request, &run, [&](const EngineProcess& process) {

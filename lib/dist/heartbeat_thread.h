@@ -24,7 +24,7 @@ class HeartbeatThread {
   enum class Wish { kNone, kPublish, kLeave };
 
   bool Open();
-  /// Says that this rank is there. A run that it is none of learns nothing of it.
+  /// Says that this rank is there. A run that it is not part of learns nothing of it.
   /// \returns whether it may be one of the run
   bool Enter();
   /// For this rank alone.
