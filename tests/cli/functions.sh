@@ -79,7 +79,8 @@ PYTHON
 # twice as much.
 within_256_mib() {
   local limit=256
-  if ldd "$(command -v "$1")" | grep -q "lib.san"; then limit=512; fi
+  # No pipe: grep -q ends before ldd does, which the shell takes for a failure.
+  if [[ $(ldd "$(command -v "$1")") == *lib?san* ]]; then limit=512; fi
   python3 -c 'import resource, subprocess, sys
 subprocess.run(sys.argv[2:], check=True)
 took = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss >> 10
