@@ -93,7 +93,7 @@ bool VerifyCheckpointFiles(const std::string& folder, FileHashes* hashes) {
                 "fetch the folder again, or delete the file where another program than train wrote it");
   }
   if (!IsOurs(metadata)) return false;
-  if (!metadata.is_object() || !metadata.contains("files") || !metadata["files"].is_object()) {
+  if (!metadata.contains("files") || !metadata["files"].is_object()) {
     throw Error(ErrorCode::kBadInput, path, "lists no files");
   }
   // A folder of a model alone may be edited by its user.

@@ -199,6 +199,13 @@ std::string NearestKey(const ToolInfo& info, const std::map<std::string, CLI::Op
   return nearest;
 }
 
+/// The file of options that --config names, or else its variable; an empty path: neither does.
+NamedFile ConfigFile(const std::string& of_flag) {
+  if (!of_flag.empty()) return {"--config", of_flag};
+  const char* const path = std::getenv("TRAINWRIGHT_CONFIG");
+  return {"TRAINWRIGHT_CONFIG", path == nullptr ? "" : path};
+}
+
 /// Parses one command line: applies environment and configuration file, and turns CLI11's errors into ours.
 class CommandLine {
  public:
@@ -230,10 +237,7 @@ class CommandLine {
         origins_[DescribeOption(*option, info_).key] = {OptionOrigin::kCommandLine, ""};
     }
     ApplyEnvironment();
-    std::string config_path = config_path_flag;
-    if (const char* path = std::getenv("TRAINWRIGHT_CONFIG"); config_path.empty() && path != nullptr)
-      config_path = path;
-    if (!config_path.empty()) ApplyFile(config_path);
+    if (const NamedFile config = ConfigFile(config_path_flag); !config.path.empty()) ApplyFile(config.path);
     ApplySettingsFile();
     ApplyRemembered();
     ApplyPresets();
@@ -742,11 +746,8 @@ std::vector<NamedFile> OptionFilesOf(const CLI::App& app, const ToolInfo& info) 
     const CLI::Option* const option = app.get_option_no_throw("--" + key);
     return option == nullptr || option->results().empty() ? std::string() : option->results().back();
   };
-  NamedFile config{"--config", given("config")};
-  if (const char* const path = std::getenv("TRAINWRIGHT_CONFIG"); config.path.empty() && path != nullptr)
-    config = {"TRAINWRIGHT_CONFIG", path};
   std::vector<NamedFile> files;
-  if (!config.path.empty()) files.push_back(config);
+  if (const NamedFile config = ConfigFile(given("config")); !config.path.empty()) files.push_back(config);
   const std::string& key = info.settings_file.option;
   if (!key.empty() && !given(key).empty()) files.push_back({"--" + key, given(key)});
   return files;

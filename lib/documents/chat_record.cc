@@ -69,9 +69,7 @@ Problem ReadLearnt(const nlohmann::ordered_json& message, const std::string& pla
   for (const char* name : {"weight", "train"}) {
     const auto member = message.find(name);
     if (member == message.end() || !(member->is_boolean() || member->is_number())) continue;
-    double weight = -1;
-    if (member->is_boolean()) weight = member->get<bool>() ? 1 : 0;
-    if (member->is_number()) weight = member->get<double>();
+    const double weight = member->is_number() ? member->get<double>() : member->get<bool>() ? 1 : 0;
     if (weight != 0 && weight != 1) {
       return DocumentProblem{
           SkipReason::kBadTurns, place + "." + name + " is " + member->dump() + ", neither 0 nor 1", {}, {}};

@@ -18,7 +18,7 @@ namespace trainwright {
 std::string ReadTextTemplate(const std::string& folder, Pooling pooling, bool pools_prompt);
 
 /// The same for texts of a role that come with no instruction: with the prompt that the folder names for the
-/// role, query or the first of document, passage and corpus that says something. Warns of one that no
+/// role, query or the first of document, passage and corpus that is there, be it empty. Warns of one that no
 /// template says.
 /// \returns nothing where the folder has none, or its default prompt is the same
 /// \throws Error{kBadInput} on marks that no template says; Error{kIo}

@@ -86,3 +86,20 @@ subprocess.run(sys.argv[2:], check=True)
 took = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss >> 10
 if took >= int(sys.argv[1]): sys.exit(f"{sys.argv[2:]}: {took} MiB")' "$limit" "$@"
 }
+
+# ranks_differ OPTION OF-RANK-1 OF-RANK-0 COMMAND...: the ranks of a world of two are refused, by the option, as rank 1 has another
+# value than rank 0. Neither needs a model for that.
+ranks_differ() {
+  local option=$1 one=$2 zero=$3 status=0 pid
+  local -x WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT TRAINWRIGHT_THREADS=1 TRAINWRIGHT_DIST_TIMEOUT=20
+  shift 3
+  MASTER_PORT=$(python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
+  RANK=0 "$@" $zero > out0 2> err0 &
+  pid=$!
+  RANK=1 "$@" $one > out1 2> err1 || status=$?
+  test "$status" = 2 || { echo "$*: rank 1 ends with $status"; cat err0 err1; exit 1; }
+  status=0
+  wait $pid || status=$?
+  test "$status" = 4 || { echo "$*: rank 0 ends with $status"; cat err0 err1; exit 1; }
+  grep -q -e "rank 1: $option is " err0 || { echo "$*: does not name $option"; cat err0; exit 1; }
+}
