@@ -7,13 +7,14 @@
 namespace trainwright {
 
 /// Counts up with every change of this header or of the operators' schema.
-inline constexpr int32_t kCudaPluginInterface = 10;
+inline constexpr int32_t kCudaPluginInterface = 11;
 
 struct CudaDeviceInfo {
   char name[256];
   char uuid[33];  ///< in hexadecimal digits: the same in all processes that see this GPU
   int32_t capability_major, capability_minor;
   int64_t memory_bytes;
+  int32_t multiprocessors;
 };
 
 struct CudaPlugin {

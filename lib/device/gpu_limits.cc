@@ -37,7 +37,8 @@ GpuLimits LimitsOf(const CudaDeviceInfo& gpu, int32_t index) {
   return {.bf16 = of_today,
           .fp8 = CapabilityOf(gpu) >= kFirstWithFp8,
           .flash_attention = of_today,
-          .gpu = NameOf(gpu, index) + " of " + TextOf(gpu)};
+          .gpu = NameOf(gpu, index) + " of " + TextOf(gpu),
+          .multiprocessors = gpu.multiprocessors};
 }
 
 std::vector<GpuLimits> LimitsOfGpus(const CudaPlugin& plugin) {

@@ -7,6 +7,7 @@
 
 #include <c10/core/Device.h>
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -19,6 +20,7 @@ struct GpuLimits {
   bool fp8 = true;              ///< GEMMs of fp8
   bool flash_attention = true;  ///< FlashAttention and cuDNN's attention
   std::string gpu;              ///< "GPU 0 (Tesla T4) of compute capability 7.5"; empty: not a GPU
+  int32_t multiprocessors = 0;  ///< 0: not known
 };
 
 /// Why CUDA 13 does not serve it, in words that name it; empty: it does.

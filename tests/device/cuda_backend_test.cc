@@ -103,6 +103,11 @@ TEST(GpuLimitsTest, Fp8BeginsWithCapability89) {
   EXPECT_TRUE(fp8(8, 9) && fp8(9, 0) && fp8(10, 0) && fp8(12, 0));
 }
 
+TEST(GpuLimitsTest, HaveTheMultiprocessorsThatTheDriverShows) {
+  const CudaDeviceInfo h200{.capability_major = 9, .capability_minor = 0, .multiprocessors = 132};
+  EXPECT_EQ(LimitsOf(h200).multiprocessors, 132);
+}
+
 TEST(CudaBackendTest, LooksBesideTheProgramUnlessThePluginIsNamed) {
   const CudaBackendFiles usual = DefaultCudaBackendFiles();
   ASSERT_EQ(usual.plugins.size(), 2u);

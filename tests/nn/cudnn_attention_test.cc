@@ -46,6 +46,10 @@ Tensor OfGroups(const Tensor& d_k_bhtk, const Tensor& k_bgtk) {
   return d_k_bhtk.unflatten(1, {k_bgtk.size(1), d_k_bhtk.size(1) / k_bgtk.size(1)}).sum(2);
 }
 
+void RequireSeveralTokens(const Tensor& q_bhtk) {
+  TORCH_CHECK(q_bhtk.size(2) > 1, "cuDNN has no backward pass of spans of one token");
+}
+
 Tensor Scores(const Tensor& q_bhtk, const Tensor& k_bhtk, bool is_causal, double scale) {
   Tensor scores = at::matmul(q_bhtk.to(at::kDouble), k_bhtk.to(at::kDouble).transpose(2, 3)).mul_(scale);
   const int64_t length = q_bhtk.size(2);
@@ -56,6 +60,7 @@ Tensor Scores(const Tensor& q_bhtk, const Tensor& k_bhtk, bool is_causal, double
 std::tuple<Tensor, Tensor, Tensor, Tensor, c10::SymInt, c10::SymInt, Tensor, Tensor, Tensor> Forward(
     const Tensor& q_bhtk, const Tensor& k_bgtk, const Tensor& v_bgtk, const std::optional<Tensor>&, bool,
     double, bool is_causal, bool, std::optional<double> scale) {
+  RequireSeveralTokens(q_bhtk);
   Queries().push_back(q_bhtk);
   const Tensor k_bhtk = ForHeads(k_bgtk, q_bhtk), v_bhtk = ForHeads(v_bgtk, q_bhtk);
   const Tensor scores = Scores(q_bhtk, k_bhtk, is_causal, *scale);
@@ -75,6 +80,7 @@ std::tuple<Tensor, Tensor, Tensor> Backward(const Tensor& d_out_bhtk, const Tens
                                             const Tensor&, const Tensor&, const Tensor&, const Tensor&,
                                             c10::SymInt, c10::SymInt, double, bool is_causal,
                                             std::optional<double> scale) {
+  RequireSeveralTokens(q_bhtk);
   Queries().push_back(q_bhtk);
   const Tensor k_bhtk = ForHeads(k_bgtk, q_bhtk), v_bhtk = ForHeads(v_bgtk, q_bhtk);
   const std::vector<int64_t> statistics = {q_bhtk.size(0), q_bhtk.size(1), q_bhtk.size(2), 1};
@@ -133,6 +139,24 @@ TEST_P(CudnnAttentionTest, SpansOfOneLengthAreOneCallOnTheRowsThemselves) {
     EXPECT_TRUE(q_bhtk.is_alias_of(qkv));
   }
   EXPECT_LT(RelativeDifference(out, test::Attention(qkv, shape, starts)), 1e-2);
+  EXPECT_LT(RelativeDifference(lse.t(), test::AttentionLse(qkv, shape, starts)), 1e-5);
+  EXPECT_LT(RelativeDifference(d_qkv, test::AttentionGradient(d_out, qkv, shape, starts)), 1e-2);
+}
+
+TEST_P(CudnnAttentionTest, IsNotAskedAboutSpansOfOneToken) {
+  const std::vector<int32_t> starts = {0, 1, 2, 2, 3, 4};
+  const AttentionShape shape{4, 4, 2, 32, /*window=*/0, GetParam()};
+  const Tensor qkv = RandomTensor({4, shape.row()}, 1).to(at::kBFloat16);
+  const Tensor d_out = RandomTensor({4, 128}, 2).to(at::kBFloat16);
+  Tensor out = at::full({4, 128}, NAN, at::kBFloat16), lse = at::full({4, 4}, NAN, at::kFloat),
+         d_qkv = at::full({4, shape.row()}, NAN, at::kBFloat16);
+  Queries().clear();
+  TorchAttention(AttentionBackend::kCudnn, shape, qkv, SpanTable(starts), out, lse);
+  TorchAttentionBackward(AttentionBackend::kCudnn, kBf16, shape, d_out, qkv, out, lse, SpanTable(starts),
+                         d_qkv,
+                         /*rope=*/nullptr);
+  EXPECT_TRUE(Queries().empty());
+  EXPECT_LT(RelativeDifference(out, test::Attention(qkv, shape, starts)), 1e-6);
   EXPECT_LT(RelativeDifference(lse.t(), test::AttentionLse(qkv, shape, starts)), 1e-5);
   EXPECT_LT(RelativeDifference(d_qkv, test::AttentionGradient(d_out, qkv, shape, starts)), 1e-2);
 }

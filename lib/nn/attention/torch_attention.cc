@@ -8,6 +8,7 @@
 #include <ATen/ops/logsumexp.h>
 #include <ATen/ops/matmul.h>
 #include <ATen/ops/ones.h>
+#include <ATen/ops/zeros_like.h>
 
 #include <algorithm>
 #include <cmath>
@@ -220,6 +221,24 @@ AttentionHeads BackwardDense(const AttentionShape& shape, const SpanTable::Run& 
   return {rows(gradients.q), rows(gradients.k), rows(gradients.v)};
 }
 
+/// Whether each span of a run has one token, which sees itself alone: its output is its value.
+bool IsSingle(const SpanTable::Run& run) {
+  return run.length == 1;
+}
+
+void ForwardSingle(const AttentionShape& shape, const AttentionHeads& in, at::Tensor out_nhk,
+                   at::Tensor lse_hn) {
+  out_nhk.copy_(Repeat(shape, in.v));
+  const at::Tensor scores_nh = in.q.to(at::kFloat).mul(Repeat(shape, in.k).to(at::kFloat)).sum(2);
+  lse_hn.copy_(scores_nh.t().mul(ScaleOf(shape)));
+}
+
+/// Its weight is 1 whatever the scores, so queries and keys have no gradient.
+AttentionHeads BackwardSingle(const at::Tensor& d_out_nhk) {
+  const at::Tensor none_nhk = at::zeros_like(d_out_nhk);
+  return {none_nhk, none_nhk, d_out_nhk};
+}
+
 /// Flash pads the rows of every span, and the heads of its sums, in scratch memory.
 constexpr int64_t kFlashRowPadding = 128;
 int64_t FlashHeadDim(int64_t head_dim) {
@@ -240,24 +259,31 @@ void EnsureAttentionResult(const AttentionShape& shape, const at::Tensor& qkv, a
 }
 
 int64_t AttentionWorkspaceBytes(AttentionBackend backend, const AttentionShape& shape, at::ScalarType dtype,
-                                const SpanTable& spans) {
+                                const SpanTable& spans, int64_t multiprocessors) {
   if (backend == AttentionBackend::kAuto) return 0;
   constexpr int64_t kFp32 = sizeof(float);
   const auto stored = static_cast<int64_t>(at::elementSize(dtype));
   const int64_t heads = shape.num_heads, groups = shape.num_kv_heads, size = shape.head_dim;
   if (backend == AttentionBackend::kFlash) {
-    const int64_t padded_rows =
-        shape.num_tokens + kFlashRowPadding * static_cast<int64_t>(spans.starts.size() - 1);
+    const auto num_spans = static_cast<int64_t>(spans.starts.size() - 1);
+    const int64_t padded_rows = shape.num_tokens + kFlashRowPadding * num_spans;
     const int64_t gradients = shape.num_tokens * (heads + 2 * groups) * size * stored;
     const int64_t of_repeats = groups == heads ? 0 : 2 * shape.num_tokens * heads * size * stored;
     const int64_t d_q_sums = padded_rows * heads * FlashHeadDim(size) * kFp32;
-    return gradients + of_repeats + d_q_sums + padded_rows * heads * kFp32;
+    const int64_t units = std::max<int64_t>(1, num_spans * heads),  // of work that need no order among them
+        copies = std::max<int64_t>(1, (multiprocessors + units - 1) / units);
+    return gradients + of_repeats + copies * d_q_sums + padded_rows * heads * kFp32;
   }
   const int64_t length = spans.longest(), rows = length * heads * size;  // elements of all heads of a span
   if (backend == AttentionBackend::kCudnn && BackendOf(backend, shape, length) == backend) {
-    int64_t most_rows = 0;
-    for (const SpanTable::Run& run : spans.EqualRuns()) most_rows = std::max(most_rows, run.rows());
-    return most_rows * ((heads + 2 * groups) * size * stored + heads * kFp32);
+    int64_t most_bytes = 0;
+    for (const SpanTable::Run& run : spans.EqualRuns()) {
+      // Of single tokens their queries, keys and scores in fp32.
+      const int64_t row_bytes =
+          IsSingle(run) ? 3 * heads * size * kFp32 : (heads + 2 * groups) * size * stored + heads * kFp32;
+      most_bytes = std::max(most_bytes, run.rows() * row_bytes);
+    }
+    return most_bytes;
   }
   if (BackendOf(backend, shape, length) == AttentionBackend::kMath) {
     // q, k, v, d_out, out and three gradients in fp32; the weights, their gradient and the mask.
@@ -310,12 +336,16 @@ void TorchAttention(AttentionBackend backend, const AttentionShape& shape, const
                     const SpanTable& spans, at::Tensor& out_nhk, at::Tensor& lse_hn) {
   if (backend == AttentionBackend::kFlash) return ForwardPacked(shape, qkv, spans, out_nhk, lse_hn);
   ForEachCall(backend, shape, spans, [&](const SpanTable::Run& run, AttentionBackend of_run) {
-    if (of_run == AttentionBackend::kCudnn) return ForwardDense(shape, run, qkv, out_nhk, lse_hn);
+    const bool of_cudnn = of_run == AttentionBackend::kCudnn;
+    if (of_cudnn && !IsSingle(run)) return ForwardDense(shape, run, qkv, out_nhk, lse_hn);
     EnsureAttentionResult(shape, qkv, out_nhk, lse_hn);
     const AttentionHeads in = HeadsOf(shape, qkv.narrow(0, run.begin, run.rows()));
     const at::Tensor rows = HeadsOfOutput(shape, out_nhk).narrow(0, run.begin, run.rows()),
                      lse = lse_hn.narrow(1, run.begin, run.rows());
-    (of_run == AttentionBackend::kEfficient ? ForwardEfficient : ForwardMath)(shape, in, rows, lse);
+    const auto forward = of_cudnn                                 ? ForwardSingle
+                         : of_run == AttentionBackend::kEfficient ? ForwardEfficient
+                                                                  : ForwardMath;
+    forward(shape, in, rows, lse);
   });
   EnsureAttentionResult(shape, qkv, out_nhk, lse_hn);  // of no span at all
 }
@@ -334,10 +364,12 @@ void TorchAttentionBackward(AttentionBackend backend, const Numerics& numerics, 
     const auto rows = [&](const at::Tensor& all) { return all.narrow(0, run.begin, run.rows()); };
     const AttentionHeads in = HeadsOf(shape, rows(qkv));
     const at::Tensor lse = lse_hn.narrow(1, run.begin, run.rows());
-    const AttentionHeads gradients =
-        of_run == AttentionBackend::kCudnn       ? BackwardDense(shape, run, in, rows(d_out), rows(out), lse)
-        : of_run == AttentionBackend::kEfficient ? BackwardEfficient(shape, in, rows(d_out), rows(out), lse)
-                                                 : BackwardMath(shape, in, rows(d_out), rows(out), lse);
+    const bool of_cudnn = of_run == AttentionBackend::kCudnn;
+    const AttentionHeads gradients = of_cudnn && IsSingle(run) ? BackwardSingle(rows(d_out))
+                                     : of_cudnn ? BackwardDense(shape, run, in, rows(d_out), rows(out), lse)
+                                     : of_run == AttentionBackend::kEfficient
+                                         ? BackwardEfficient(shape, in, rows(d_out), rows(out), lse)
+                                         : BackwardMath(shape, in, rows(d_out), rows(out), lse);
     std::optional<RopeRows> of_rows;
     if (rope != nullptr) of_rows = RopeRows{rope->cosines_pk, rope->sines_pk, rows(rope->rows_n)};
     StoreGradients(numerics, shape, gradients, of_rows ? &*of_rows : nullptr, rows(d_qkv));

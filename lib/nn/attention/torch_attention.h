@@ -16,7 +16,8 @@ void EnsureAttentionResult(const AttentionShape& shape, const at::Tensor& qkv, a
                            at::Tensor& lse_hn);
 
 /// As PackedAttention. A span that is longer than the shape's window is computed by math under the backends
-/// that know no windows, efficient and cudnn.
+/// that know no windows, efficient and cudnn; cuDNN is not asked about spans of one token, whose backward
+/// pass it does not have.
 /// \param backend resolved: not kAuto
 /// \param qkv any device that has the backend
 void TorchAttention(AttentionBackend backend, const AttentionShape& shape, const at::Tensor& qkv,
@@ -31,11 +32,13 @@ void TorchAttentionBackward(AttentionBackend backend, const Numerics& numerics, 
 
 /// Memory that the passes take at most besides their arguments and results: gradients that torch's kernels
 /// return, which are copied, and their scratch. An estimate: of flash what FlashAttention 2 allocates in its
-/// backward pass (mha_varlen_bwd, without deterministic algorithms), of the others the backward pass of the
-/// longest span without the workspaces of the libraries, which only a GPU shows.
+/// backward pass (mha_varlen_bwd), of the others the backward pass of the longest span without the workspaces
+/// of the libraries, which only a GPU shows.
 /// \param backend resolved; kAuto, our own on a CPU: 0
 /// \param dtype of qkv
+/// \param multiprocessors of the GPU under deterministic algorithms, where flash has sums of the queries'
+///     gradients for each share of these; 0: in any order
 int64_t AttentionWorkspaceBytes(AttentionBackend backend, const AttentionShape& shape, at::ScalarType dtype,
-                                const SpanTable& spans);
+                                const SpanTable& spans, int64_t multiprocessors = 0);
 
 }  // namespace trainwright

@@ -54,6 +54,7 @@ bool DeviceInfo(int32_t device, CudaDeviceInfo* info) {
   info->capability_major = properties.major;
   info->capability_minor = properties.minor;
   info->memory_bytes = static_cast<int64_t>(properties.totalGlobalMem);
+  info->multiprocessors = properties.multiProcessorCount;
   return true;
 }
 

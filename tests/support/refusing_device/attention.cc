@@ -211,10 +211,11 @@ at::Tensor Rows(const at::Tensor& heads_bhtk, int64_t span) {
   return heads_bhtk[span].transpose(0, 1);
 }
 
-/// What cuDNN takes: heads of spans of one length, with keys and values of a number that divides the
-/// queries', every stride but the last of 16 bytes.
+/// What cuDNN takes: heads of spans of one length, which is more than a token, with keys and values of a
+/// number that divides the queries', every stride but the last of 16 bytes.
 void CheckDense(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value) {
   CheckShort(query, 128);
+  TORCH_CHECK(query.dim() == 4 && query.size(2) > 1, "has no backward pass of spans of one token");
   for (const at::Tensor& heads : {query, key, value}) {
     TORCH_CHECK(heads.dim() == 4 && heads.stride(3) == 1 && heads.storage_offset() % 8 == 0);
     for (int64_t dimension = 0; dimension < 3; ++dimension) TORCH_CHECK(heads.stride(dimension) % 8 == 0);
