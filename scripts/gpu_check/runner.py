@@ -174,8 +174,11 @@ class Runner:
         return status, text
 
     def once(self, name, make):
-        """A folder or file of work/ that is made once: `make` gets its path."""
+        """A folder or file of work/ that is made once: `make` gets a path for it. One that was cut off is made again."""
         path = self.settings.work / name
         if not path.exists():
-            make(path)
+            cut_off = len(list(self.settings.work.glob(f"unfinished-*-{name}")))
+            unfinished = self.settings.work / f"unfinished-{cut_off}-{name}"
+            make(unfinished)
+            unfinished.rename(path)
         return path

@@ -301,6 +301,16 @@ class SanitizerTest(unittest.TestCase):
             with self.assertRaisesRegex(runner.StepFailed, "no case ran under it"):
                 steps.memcheck(Stand)
 
+    def test_where_it_refuses_the_device_it_is_not_available(self):
+        def stand(text):
+            return unittest.mock.Mock(settings=runner.Settings(*[None] * 5), run=lambda *_, **__: (1, text))
+
+        with unittest.mock.patch("shutil.which", return_value="compute-sanitizer"):
+            with self.assertRaisesRegex(runner.NotAvailable, "does not support this device"):
+                steps.racecheck(stand("========= Error: Device not supported. Please refer to the documentation\n"))
+            with self.assertRaisesRegex(runner.StepFailed, "status 1: a hazard"):
+                steps.racecheck(stand("a hazard"))
+
 
 class RunnerTest(Scratch):
     def run_steps(self, chosen, deadline_s=None):
@@ -355,6 +365,23 @@ class RunnerTest(Scratch):
         while runs(child) and time.monotonic() - began < 30:  # it was killed, and ends when it next gets a processor
             time.sleep(0.01)
         self.assertLess(time.monotonic() - began, 30)
+
+    def test_what_is_made_once_is_made_again_where_the_deadline_cut_it_off(self):
+        made = []
+
+        def step(r):
+            def make(path):
+                path.mkdir()
+                made.append(path)
+                r.run("sleep", "60" if len(made) == 1 else "0")
+                (path / "last").touch()
+
+            return {"whole": all((r.once("shards", make) / "last").exists() for _ in range(2))}
+
+        chosen = [runner.Step("makes", 60, step)]
+        self.assertEqual(self.run_steps(chosen, deadline_s=2), (False, {"makes": "cut_off"}))
+        self.assertEqual(self.run_steps(chosen), (True, {"makes": "passed"}))
+        self.assertEqual((len(made), records(self.out)[-1]["figures"]), (2, {"whole": True}))
 
     def test_a_step_that_the_deadline_cut_off_runs_again_and_no_other(self):
         runs = []
