@@ -1,9 +1,9 @@
 #include "lib/device/offload_stack.h"
 
-#include <ATen/ops/empty.h>
 #include <linux/magic.h>
 #include <sys/vfs.h>
 
+#include <algorithm>
 #include <chrono>
 #include <vector>
 
@@ -11,6 +11,7 @@
 #include "lib/base/error.h"
 #include "lib/device/accelerator.h"
 #include "lib/device/copy_lanes.h"
+#include "lib/device/pinned_memory.h"
 #include "lib/io/unnamed_file.h"
 
 namespace trainwright {
@@ -46,6 +47,33 @@ class FileStack final : public OffloadStack {
   UnnamedFile file_;
 };
 
+/// Where tensors lie in memory, one after the other.
+class StackedPlaces {
+ public:
+  int64_t Push(int64_t size_bytes) {
+    const int64_t place = end_;
+    end_ += Aligned(size_bytes);
+    most_ = std::max(most_, end_);
+    return place;
+  }
+  /// \returns the place of the last one, which has this size
+  int64_t Pop(int64_t size_bytes) {
+    end_ -= Aligned(size_bytes);
+    TRAINWRIGHT_CHECK(end_ >= 0);
+    return end_;
+  }
+  void Clear() { end_ = 0; }
+  /// That were taken at a time.
+  int64_t most_bytes() const { return most_; }
+
+ private:
+  static int64_t Aligned(int64_t size_bytes) {
+    constexpr int64_t kAlignment = 512;  // as torch aligns the tensors of a GPU
+    return (size_bytes + kAlignment - 1) / kAlignment * kAlignment;
+  }
+  int64_t end_ = 0, most_ = 0;
+};
+
 class PinnedStack final : public OffloadStack {
  public:
   explicit PinnedStack(c10::Device device) : copies_(device, kCopyLanes) {}
@@ -54,8 +82,11 @@ class PinnedStack final : public OffloadStack {
     const auto start = std::chrono::steady_clock::now();
     copies_.Queue(lane, tensors, [&] {
       for (const at::Tensor& tensor : tensors) {
-        TRAINWRIGHT_CHECK(tensor.is_contiguous());
-        NextPart(tensor).copy_(tensor, /*non_blocking=*/true);
+        const int64_t place = places_.Push(static_cast<int64_t>(tensor.nbytes()));
+        pieces_.Reserve(places_.most_bytes());
+        pieces_.ForEachPart(place, tensor, [](const at::Tensor& pinned, const at::Tensor& part) {
+          pinned.copy_(part, /*non_blocking=*/true);
+        });
         counts_.out_bytes += static_cast<int64_t>(tensor.nbytes());
       }
     });
@@ -65,10 +96,10 @@ class PinnedStack final : public OffloadStack {
     const auto start = std::chrono::steady_clock::now();
     copies_.Queue(lane, tensors, [&] {
       for (auto tensor = tensors.rbegin(); tensor != tensors.rend(); ++tensor) {
-        TRAINWRIGHT_CHECK(tensor->is_contiguous() && size_ > 0);
-        const at::Tensor& buffer = buffers_[--size_];
-        TRAINWRIGHT_CHECK(tensor->nbytes() <= buffer.nbytes());
-        tensor->copy_(Part(buffer, *tensor), /*non_blocking=*/true);
+        const int64_t place = places_.Pop(static_cast<int64_t>(tensor->nbytes()));
+        pieces_.ForEachPart(place, *tensor, [](const at::Tensor& pinned, const at::Tensor& part) {
+          part.copy_(pinned, /*non_blocking=*/true);
+        });
         counts_.in_bytes += static_cast<int64_t>(tensor->nbytes());
       }
     });
@@ -77,41 +108,35 @@ class PinnedStack final : public OffloadStack {
   void Await(int64_t lane) override { copies_.Await(lane); }
   void Clear() override {
     copies_.AwaitAll();
-    size_ = 0;
+    places_.Clear();
   }
+  int64_t host_bytes() const override { return pieces_.locked_bytes(); }
 
  private:
-  at::Tensor NextPart(const at::Tensor& tensor) {
-    if (buffers_.size() == size_) buffers_.emplace_back();
-    at::Tensor& buffer = buffers_[size_++];
-    if (!buffer.defined() || buffer.nbytes() < tensor.nbytes()) {
-      buffer = at::empty({static_cast<int64_t>(tensor.nbytes())},
-                         at::TensorOptions().dtype(at::kByte).pinned_memory(true));
-    }
-    return Part(buffer, tensor);
-  }
-  static at::Tensor Part(const at::Tensor& buffer, const at::Tensor& like) {
-    return buffer.narrow(0, 0, static_cast<int64_t>(like.nbytes()))
-        .view(like.scalar_type())
-        .view(like.sizes());
-  }
-
   CopyLanes copies_;
-  // Their stream copies out of and into a buffer in the order of the calls, so it may be used again at once.
-  std::vector<at::Tensor> buffers_;
-  size_t size_ = 0;
+  // Their stream copies out of and into a place in the order of the calls, so it may be used again at once.
+  PinnedPieces pieces_;
+  StackedPlaces places_;
 };
 
 class PaperStack final : public OffloadStack {
  public:
-  explicit PaperStack(int64_t lanes) : lanes_(lanes) {}
+  /// \param pinned whether it stands for one in pinned memory
+  PaperStack(int64_t lanes, bool pinned) : lanes_(lanes), pinned_(pinned) {}
   int64_t lanes() const override { return lanes_; }
-  void Push(const std::vector<at::Tensor>&, int64_t) override {}
-  void Pop(const std::vector<at::Tensor>&, int64_t) override {}
-  void Clear() override {}
+  void Push(const std::vector<at::Tensor>& tensors, int64_t) override {
+    for (const at::Tensor& tensor : tensors) places_.Push(static_cast<int64_t>(tensor.nbytes()));
+  }
+  void Pop(const std::vector<at::Tensor>& tensors, int64_t) override {
+    for (const at::Tensor& tensor : tensors) places_.Pop(static_cast<int64_t>(tensor.nbytes()));
+  }
+  void Clear() override { places_.Clear(); }
+  int64_t host_bytes() const override { return pinned_ ? PinnedPieces::BytesFor(places_.most_bytes()) : 0; }
 
  private:
   int64_t lanes_;
+  bool pinned_;
+  StackedPlaces places_;
 };
 
 }  // namespace
@@ -123,7 +148,8 @@ std::unique_ptr<OffloadStack> MakeOffloadStack(c10::Device device, const std::st
 }
 
 std::unique_ptr<OffloadStack> OffloadStackOnPaper(c10::Device device) {
-  return std::make_unique<PaperStack>(IsAccelerator(device) ? kCopyLanes : 1);
+  const bool pinned = IsAccelerator(device);
+  return std::make_unique<PaperStack>(pinned ? kCopyLanes : 1, pinned);
 }
 
 bool IsInMemory(const std::string& folder) {

@@ -1,10 +1,11 @@
 /// Tensors that leave the memory of the device that computes and come back in reverse order: what the layers
 /// keep for the backward pass.
 ///
-/// From a GPU they go to pinned host memory, by copies beside what it computes (copy_lanes.h). From a CPU
-/// there is nowhere to go but a disk: they are written to a file without a name. The system keeps what was
-/// written in its page cache while nobody else wants that memory, so the process is smaller at once and the
-/// disk is waited for only where memory is short. Contents come back bit for bit. Not thread-safe.
+/// From a GPU they go to pinned host memory (pinned_memory.h), by copies beside what it computes
+/// (copy_lanes.h). From a CPU there is nowhere to go but a disk: they are written to a file without a name.
+/// The system keeps what was written in its page cache while nobody else wants that memory, so the process
+/// is smaller at once and the disk is waited for only where memory is short. Contents come back bit for bit.
+/// Not thread-safe.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -41,6 +42,8 @@ class OffloadStack {
   virtual void Await(int64_t) {}
   /// Forgets what is left, and awaits all lanes.
   virtual void Clear() = 0;
+  /// Of the host's memory that it takes, or on paper would have taken so far.
+  virtual int64_t host_bytes() const { return 0; }
   const OffloadCounts& counts() const { return counts_; }
 
  protected:
@@ -51,7 +54,7 @@ class OffloadStack {
 /// \param folder for the file of a CPU's
 /// \throws Error{kIo} where the folder cannot have one
 std::unique_ptr<OffloadStack> MakeOffloadStack(c10::Device device, const std::string& folder);
-/// One that does nothing, for tensors of torch's meta device that stand for those of `device`.
+/// One that moves nothing, for tensors of torch's meta device that stand for those of `device`.
 std::unique_ptr<OffloadStack> OffloadStackOnPaper(c10::Device device);
 /// Whether files in a folder lie in memory themselves, so that nothing is gained.
 bool IsInMemory(const std::string& folder);

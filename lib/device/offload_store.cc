@@ -1,13 +1,12 @@
 #include "lib/device/offload_store.h"
 
-#include <ATen/ops/empty.h>
-
 #include <chrono>
 
 #include "lib/base/elapsed.h"
 #include "lib/base/error.h"
 #include "lib/device/accelerator.h"
 #include "lib/device/copy_lanes.h"
+#include "lib/device/pinned_memory.h"
 #include "lib/io/unnamed_file.h"
 
 namespace trainwright {
@@ -42,46 +41,48 @@ class FileStore final : public OffloadStore {
 
 class PinnedStore final : public OffloadStore {
  public:
-  PinnedStore(c10::Device device, int64_t size_bytes)
-      : copies_(device, kCopyLanes),
-        bytes_(at::empty({size_bytes}, at::TensorOptions().dtype(at::kByte).pinned_memory(true))) {}
+  PinnedStore(c10::Device device, int64_t size_bytes) : copies_(device, kCopyLanes) {
+    pieces_.Reserve(size_bytes);
+  }
   int64_t lanes() const override { return copies_.lanes(); }
   void Write(int64_t offset_bytes, const at::Tensor& tensor, int64_t lane) override {
-    TRAINWRIGHT_CHECK(tensor.is_contiguous());
     const auto start = std::chrono::steady_clock::now();
-    copies_.Queue(lane, {tensor}, [&] { Part(offset_bytes, tensor).copy_(tensor, /*non_blocking=*/true); });
+    copies_.Queue(lane, {tensor}, [&] {
+      pieces_.ForEachPart(offset_bytes, tensor, [](const at::Tensor& pinned, const at::Tensor& part) {
+        pinned.copy_(part, /*non_blocking=*/true);
+      });
+    });
     counts_.out_bytes += static_cast<int64_t>(tensor.nbytes());
     counts_.time_s += SecondsSince(start);
   }
   void Read(int64_t offset_bytes, const at::Tensor& tensor, int64_t lane) override {
-    TRAINWRIGHT_CHECK(tensor.is_contiguous());
     const auto start = std::chrono::steady_clock::now();
-    copies_.Queue(lane, {tensor}, [&] { tensor.copy_(Part(offset_bytes, tensor), /*non_blocking=*/true); });
+    copies_.Queue(lane, {tensor}, [&] {
+      pieces_.ForEachPart(offset_bytes, tensor, [](const at::Tensor& pinned, const at::Tensor& part) {
+        part.copy_(pinned, /*non_blocking=*/true);
+      });
+    });
     counts_.in_bytes += static_cast<int64_t>(tensor.nbytes());
     counts_.time_s += SecondsSince(start);
   }
   void Await(int64_t lane) override { copies_.Await(lane); }
+  int64_t host_bytes() const override { return pieces_.locked_bytes(); }
 
  private:
-  at::Tensor Part(int64_t offset_bytes, const at::Tensor& like) const {
-    return bytes_.narrow(0, offset_bytes, static_cast<int64_t>(like.nbytes()))
-        .view(like.scalar_type())
-        .view(like.sizes());
-  }
-
   CopyLanes copies_;
-  at::Tensor bytes_;
+  PinnedPieces pieces_;
 };
 
 class PaperStore final : public OffloadStore {
  public:
-  explicit PaperStore(int64_t lanes) : lanes_(lanes) {}
+  PaperStore(int64_t lanes, int64_t host_bytes) : lanes_(lanes), host_bytes_(host_bytes) {}
   int64_t lanes() const override { return lanes_; }
   void Write(int64_t, const at::Tensor&, int64_t) override {}
   void Read(int64_t, const at::Tensor&, int64_t) override {}
+  int64_t host_bytes() const override { return host_bytes_; }
 
  private:
-  int64_t lanes_;
+  int64_t lanes_, host_bytes_;
 };
 
 }  // namespace
@@ -93,8 +94,9 @@ std::unique_ptr<OffloadStore> MakeOffloadStore(c10::Device device, const std::st
   return std::make_unique<FileStore>(folder, size_bytes);
 }
 
-std::unique_ptr<OffloadStore> OffloadStoreOnPaper(c10::Device device) {
-  return std::make_unique<PaperStore>(IsAccelerator(device) ? kCopyLanes : 1);
+std::unique_ptr<OffloadStore> OffloadStoreOnPaper(c10::Device device, int64_t size_bytes) {
+  if (!IsAccelerator(device)) return std::make_unique<PaperStore>(/*lanes=*/1, /*host_bytes=*/0);
+  return std::make_unique<PaperStore>(kCopyLanes, PinnedPieces::BytesFor(size_bytes));
 }
 
 }  // namespace trainwright

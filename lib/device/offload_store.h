@@ -1,8 +1,9 @@
 /// A fixed number of bytes outside the memory of the device that computes, read and written in parts: what is
 /// used seldom, as gradients between two layers' turns.
 ///
-/// Of a GPU it is pinned host memory, and copies pass beside what it computes (copy_lanes.h). Of a CPU it is
-/// a file without a name, as in offload_stack.h. Contents come back bit for bit. Not thread-safe.
+/// Of a GPU it is pinned host memory (pinned_memory.h), and copies pass beside what it computes
+/// (copy_lanes.h). Of a CPU it is a file without a name, as in offload_stack.h. Contents come back bit for
+/// bit. Not thread-safe.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -29,6 +30,8 @@ class OffloadStore {
   /// \throws Error{kIo}
   virtual void Read(int64_t offset_bytes, const at::Tensor& tensor, int64_t lane) = 0;
   virtual void Await(int64_t) {}
+  /// Of the host's memory that it takes.
+  virtual int64_t host_bytes() const { return 0; }
   const OffloadCounts& counts() const { return counts_; }
 
  protected:
@@ -41,6 +44,6 @@ class OffloadStore {
 std::unique_ptr<OffloadStore> MakeOffloadStore(c10::Device device, const std::string& folder,
                                                int64_t size_bytes);
 /// One that does nothing, for tensors of torch's meta device that stand for those of `device`.
-std::unique_ptr<OffloadStore> OffloadStoreOnPaper(c10::Device device);
+std::unique_ptr<OffloadStore> OffloadStoreOnPaper(c10::Device device, int64_t size_bytes);
 
 }  // namespace trainwright

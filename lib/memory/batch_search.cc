@@ -98,7 +98,7 @@ BatchSearch SearchBatch(const ModelFamilies& families, const BatchRequest& reque
   const auto left_s = [&] { return request.time_s - SecondsSince(start); };
   const MemoryRequest& training = request.training;
   BatchSearch search;
-  search.state_bytes = StateMemory(families, training).total();
+  search.state_bytes = StateMemory(families, training).of_model();
   const double memory_bytes = kShareOfMemory * static_cast<double>(request.memory_bytes);
   const auto fits = [&](int64_t activation_bytes) {
     return request.memory_bytes == 0 ||

@@ -1,5 +1,6 @@
 #include "lib/memory/training_memory.h"
 
+#include <ATen/Context.h>
 #include <ATen/ops/zeros.h>
 
 #include <algorithm>
@@ -7,6 +8,8 @@
 #include <optional>
 #include <utility>
 
+#include "lib/device/gpu_limits.h"
+#include "lib/device/pinned_memory.h"
 #include "lib/dist/value_exchange.h"
 #include "lib/nn/attention/attention_backend.h"
 #include "lib/nn/attention/torch_attention.h"
@@ -15,6 +18,7 @@
 #include "lib/nn/linear/product_chooser.h"
 #include "lib/nn/loss/head_slices.h"
 #include "lib/nn/product_workspace.h"
+#include "lib/optim/optimizer.h"
 #include "lib/spec/family.h"
 
 namespace trainwright {
@@ -107,6 +111,14 @@ int64_t Fp8Copies(const MemoryRequest& request, int64_t num_tokens) {
   return bytes;
 }
 
+/// By which flash divides its sums where their order is fixed; 0: it is not.
+int64_t MultiprocessorsOfFixedOrder(c10::Device device) {
+  if (!at::globalContext().deterministicAlgorithms()) return 0;
+  constexpr int64_t kOfLargestGpu = 148;  // a B200's: for a GPU that is not here
+  const int64_t known = LimitsOf(device).multiprocessors;
+  return known > 0 ? known : kOfLargestGpu;
+}
+
 int64_t AttentionScratch(const MemoryRequest& request, const std::vector<int32_t>& span_starts) {
   const ModelConfig& model = request.model;
   if (model.num_heads == 0) return 0;
@@ -115,7 +127,7 @@ int64_t AttentionScratch(const MemoryRequest& request, const std::vector<int32_t
                                 WindowOf(model, 0)};
   const SpanTable spans(span_starts);
   return AttentionWorkspaceBytes(AttentionBackendOf(numerics, shape, spans, request.device), shape,
-                                 numerics.storage, spans);
+                                 numerics.storage, spans, MultiprocessorsOfFixedOrder(request.device));
 }
 
 }  // namespace
@@ -148,6 +160,18 @@ std::unique_ptr<LanguageModel> ShapesOf(const ModelFamilies& families, const Mem
 
 MemoryParts StateMemory(const ModelFamilies& families, const MemoryRequest& request) {
   return WithOptimizer(request, ShapesOf(families, request).get());
+}
+
+int64_t SnapshotBytes(const ModelFamilies& families, const MemoryRequest& request) {
+  const auto shapes = ShapesOf(families, request);
+  FlatParameters& parameters = shapes->parameters();
+  const auto optimizer = MakeOptimizer(request.optimizers, &parameters, request.optimizer, /*seed=*/0);
+  const auto copy_bytes = [&](const at::Tensor& live) {
+    return HostCopyBytes(static_cast<int64_t>(live.nbytes()), request.device);
+  };
+  int64_t bytes = copy_bytes(parameters.values());
+  for (const OptimizerState& state : optimizer->States()) bytes += copy_bytes(state.value);
+  return bytes;
 }
 
 MemoryParts TrainingMemory(const ModelFamilies& families, const MemoryRequest& request,
@@ -201,6 +225,7 @@ MemoryParts HeldByModel(LanguageModel& model) {
   const ModelMemory held = model.memory();
   memory.activations = held.activation_bytes;
   memory.logits = held.logits_bytes;
+  memory.offloaded = model.offloaded_bytes();
   const ProductChooser* const chooser = parameters.product_chooser();
   if (chooser != nullptr && chooser->asked()) memory.products = kProductWorkspaceBytes;
   return memory;

@@ -4,7 +4,7 @@
 /// Nothing is guessed from formulas of its own: the real model and optimizer run on torch's meta device,
 /// which allocates and computes nothing, and each object says what it holds. Only attention's scratch on a
 /// GPU is a formula (AttentionWorkspaceBytes), and what GEMMs leave behind on a CPU is estimated. The
-/// host's parts are the caller's to add.
+/// host's parts are the caller's to add, but for what a GPU offloads.
 #pragma once
 
 #include <c10/core/Device.h>
@@ -66,6 +66,8 @@ std::unique_ptr<LanguageModel> ShapesOf(const ModelFamilies& families, const Mem
 
 /// Weights and the state that goes with them; the parts of the passes are 0.
 MemoryParts StateMemory(const ModelFamilies& families, const MemoryRequest& request);
+/// What copies of a checkpoint's tensors take of the host's memory, pinned where they are a GPU's.
+int64_t SnapshotBytes(const ModelFamilies& families, const MemoryRequest& request);
 /// With the passes of a micro-batch, those of a language model's loss where only its input is given. On a GPU
 /// `products` is the workspace of the GEMMs with epilogues, where the model has some; what the library takes
 /// for others only a run there shows.

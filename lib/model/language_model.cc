@@ -195,7 +195,15 @@ void LanguageModel::OffloadOnPaper(const OffloadChoice& choice, at::Device devic
     own_offload_ = OffloadStackOnPaper(device);
     set_offload(own_offload_.get());
   }
-  if (choice.gradients) parameters().OffloadGradients(OffloadStoreOnPaper(device));
+  if (choice.gradients) {
+    const int64_t size_bytes = parameters().gradient_buffer().size_bytes();
+    parameters().OffloadGradients(OffloadStoreOnPaper(device, size_bytes));
+  }
+}
+
+int64_t LanguageModel::offloaded_bytes() const {
+  const OffloadStore* store = parameters().gradient_buffer().store();
+  return (offload_ != nullptr ? offload_->host_bytes() : 0) + (store != nullptr ? store->host_bytes() : 0);
 }
 
 OffloadCounts LanguageModel::offload_counts() const {

@@ -122,6 +122,8 @@ class LanguageModel {
   void OffloadOnPaper(const OffloadChoice& choice, at::Device device);
   /// What went out and in so far.
   OffloadCounts offload_counts() const;
+  /// Of the host's memory that what is offloaded takes; on a CPU, where it goes to files, 0.
+  int64_t offloaded_bytes() const;
 
  private:
   /// Of what the body takes at once.

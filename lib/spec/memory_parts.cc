@@ -72,6 +72,7 @@ std::span<const MemoryPart> AllMemoryParts() {
        &Parts::snapshot,
        {Lever::kNoSnapshot},
        /*of_host=*/true},
+      {"offloaded", "offloaded to the host", Group::kRuntime, &Parts::offloaded, {}, /*of_host=*/true},
       {"loader", "loader", Group::kLoader, &Parts::loader, {Lever::kLoader}, /*of_host=*/true},
       {"products", "operands of GEMMs, allocator", Group::kHeap, &Parts::products,
        WithPasses({Lever::kAutoOom})},

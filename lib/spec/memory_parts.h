@@ -30,6 +30,7 @@ struct MemoryParts {
   int64_t attention = 0;        ///< scratch of a GPU's attention kernel
   int64_t graphs = 0;           ///< that a GPU repeats passes by, with their temporaries; dry runs know it
   int64_t snapshot = 0;         ///< the copy that checkpoints are written from in the background
+  int64_t offloaded = 0;        ///< on a GPU: activations and gradients on its host
   int64_t loader = 0;           ///< samples in use and ready
   /// On a CPU packed operands of GEMMs, and what the allocator keeps of what was freed; on a GPU scratch of
   /// GEMMs.
@@ -40,7 +41,7 @@ struct MemoryParts {
     return parameters + gradients + optimizer + compute_copy + frozen + activations + logits +
            representations + exchange + attention + graphs + products;
   }
-  int64_t of_host() const { return snapshot + loader + process; }
+  int64_t of_host() const { return snapshot + offloaded + loader + process; }
   /// What a checkpoint holds, and so a copy that one is written from: trained weights, and the optimizer's
   /// states.
   int64_t of_checkpoint() const { return parameters + optimizer; }
@@ -62,7 +63,7 @@ enum class MemoryGroup {
   kActivations,  ///< with a slice of logits, a step's vectors, attention's scratch and graphs
   kLoader,
   kSnapshot,
-  kRuntime,  ///< code and mapped files, and what the process had before it made a model
+  kRuntime,  ///< code, mapped files, what the process had before a model, and what a GPU offloads
   kHeap      ///< on a CPU what the allocator keeps, packed operands of GEMMs first; on a GPU scratch of GEMMs
 };
 

@@ -256,6 +256,7 @@ bool IsTold(const MemoryPart& part, const DryRunReport& report) {
   if (is(&MemoryParts::exchange)) return report.memory.exchange > 0;
   if (is(&MemoryParts::representations)) return report.memory.representations > 0;
   if (is(&MemoryParts::graphs)) return report.memory.graphs > 0;
+  if (is(&MemoryParts::offloaded)) return report.memory.offloaded > 0;
   if (is(&MemoryParts::attention)) return report.on_gpu;
   if (is(&MemoryParts::products)) {
     return report.measurement == DryRunMeasurement::kFullMicroBatch ||
@@ -348,6 +349,7 @@ void TellMemory(const ModelFamilies& families, const DryRunRequest& request, con
   memory.representations = objective.HeldBytes(ShapeOfStep(request.plan), request.model);
   memory.attention = whole.attention;
   memory.products = whole.products;
+  memory.offloaded = whole.offloaded;
   report->shapes_bytes = memory.total();
 }
 
@@ -384,7 +386,7 @@ DryRunReport DryRun(const ModelFamilies& families, const DryRunRequest& request,
         report.update_s;
   }
   if (request.snapshot != Snapshot::kNo) {
-    memory.snapshot = memory.of_checkpoint();
+    memory.snapshot = SnapshotBytes(families, MemoryOf(request));
     if (request.snapshot == Snapshot::kWhereItFits && !report.fits()) memory.snapshot = 0;
   }
   report.levers = LeversLeft(MemoryOf(request), /*auto_oom=*/true, LargestPart(memory).levers);

@@ -1,5 +1,6 @@
 #include "lib/train/run_memory.h"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <string>
 
@@ -76,8 +77,10 @@ MemoryParts HeldMemory(const ResolvedRun& run, const ModelSetup& setup, const Tr
   memory.loader = MostHeldBytes(LoadersOf(run.loaders));
   memory.snapshot = snapshot_bytes;
   // A GPU's libraries take host memory that came after the model.
+  // How much of what is pinned counts as resident is the driver's to say.
   memory.process =
-      on_cpu ? setup.runtime_bytes + ResidentFileBytes() : ResidentBytes() - memory.loader - memory.snapshot;
+      on_cpu ? setup.runtime_bytes + ResidentFileBytes()
+             : std::max<int64_t>(0, ResidentBytes() - memory.loader - memory.snapshot - memory.offloaded);
   if (on_cpu) memory.products = ResidentFreeHeap(memory, FreeHeapBytes(), peak_bytes);
   return memory;
 }

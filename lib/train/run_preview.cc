@@ -75,10 +75,11 @@ void ExplainAsyncSave(const TrainSettings& settings, const TrainJobContext& cont
     return;
   }
   // What the passes will take is not counted: a run decides after its first steps, on what they left.
-  const MemoryParts state = StateMemory(context.families, MemoryOf(context, run, run.plan));
-  const int64_t host_bytes = run.compute.device.is_cpu() ? state.of_model() : 0;
-  const AsyncSaveChoice choice =
-      ChooseAsyncSave(state.of_checkpoint(), std::max<int64_t>(1, AvailableMemoryBytes() - host_bytes));
+  const MemoryRequest request = MemoryOf(context, run, run.plan);
+  const MemoryParts state = StateMemory(context.families, request);
+  const int64_t host_bytes = run.compute.device.is_cpu() ? state.of_model() : state.offloaded;
+  const AsyncSaveChoice choice = ChooseAsyncSave(SnapshotBytes(context.families, request),
+                                                 std::max<int64_t>(1, AvailableMemoryBytes() - host_bytes));
   effective->values["async-save"] = choice.background ? "on" : "off";
   effective->Because("async-save", choice.reason);
 }

@@ -6,6 +6,7 @@
 #include "lib/checkpoint/async_save.h"
 #include "lib/checkpoint/checkpoint_metadata.h"
 #include "lib/checkpoint/checkpoint_upkeep.h"
+#include "lib/device/pinned_memory.h"
 #include "lib/io/byte_sink.h"
 #include "lib/io/process_memory.h"
 #include "lib/run/upkeep_records.h"
@@ -37,7 +38,7 @@ bool Saver::SavesInBackground() {
     // By now the steps have what they need.
     int64_t size_bytes = 0;
     for (const at::Tensor& tensor : source_->LiveTensors())
-      size_bytes += static_cast<int64_t>(tensor.nbytes());
+      size_bytes += HostCopyBytes(static_cast<int64_t>(tensor.nbytes()), tensor.device());
     AsyncSaveChoice choice = ChooseAsyncSave(size_bytes, AvailableMemoryBytes());
     try {
       if (choice.background) allocate();

@@ -18,12 +18,14 @@ class SnapshotBuffers {
   void Allocate(size_t slot, const at::Tensor& live);
   /// \returns the slot's buffer, valid until its next copy
   at::Tensor Copy(size_t slot, const at::Tensor& live);
+  /// What the buffers take of the host's memory: those for a GPU's tensors as torch locks them.
   int64_t size_bytes() const;
   /// Gives the memory back.
   void Release() { buffers_.clear(); }
 
  private:
   std::vector<at::Tensor> buffers_;
+  bool pinned_ = false;  ///< whether the tensors are a GPU's
 };
 
 }  // namespace trainwright

@@ -2,6 +2,7 @@
 // formulas written down from the layers.
 #include "lib/memory/training_memory.h"
 
+#include <ATen/Context.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -10,6 +11,7 @@
 #include <tuple>
 #include <vector>
 
+#include "lib/device/pinned_memory.h"
 #include "lib/nn/attention/torch_attention.h"
 #include "lib/nn/linear/micro_kernel.h"
 #include "lib/optim/adamw.h"
@@ -246,6 +248,60 @@ TEST(TrainingMemoryTest, AttentionsScratchIsThatOfTheBackend) {
   EXPECT_EQ(bytes(AttentionBackend::kMath, 2, at::kFloat),
             8 * 165 * 4 * 40 * 4 + 2 * 165 * 165 * 4 * 4 + 165 * 165);
   EXPECT_EQ(bytes(AttentionBackend::kEfficient, 4, at::kFloat), 3 * 165 * 4 * 40 * 4 + 165 * 4 * 4);
+}
+
+TEST(TrainingMemoryTest, InAFixedOrderFlashHasSumsForEachShareOfAGpu) {
+  const auto bytes = [](const SpanTable& spans, int64_t multiprocessors) {
+    const AttentionShape shape = {spans.starts.back(), 4, 4, 40};
+    return AttentionWorkspaceBytes(AttentionBackend::kFlash, shape, at::kHalf, spans, multiprocessors);
+  };
+  // Of 12 heads of spans, so that 132 multiprocessors are 11 shares.
+  const SpanTable few({0, 70, 75, 240});
+  EXPECT_EQ(bytes(few, 132) - bytes(few, 0), 10 * 624 * 4 * 64 * 4);
+  EXPECT_EQ(bytes(few, 133) - bytes(few, 0), 11 * 624 * 4 * 64 * 4);
+  std::vector<int32_t> starts;
+  for (int32_t start = 0; start <= 330; start += 10) starts.push_back(start);
+  const SpanTable many(starts);  // 132 heads of spans
+  EXPECT_EQ(bytes(many, 132), bytes(many, 0));
+}
+
+TEST(TrainingMemoryTest, DeterministicAlgorithmsTakeMoreScratchForAttention) {
+  const auto attention = [] {
+    return TrainingMemory(test::Families(), OnGpu(Precision::kBf16), EqualSamples(1, 16)).attention;
+  };
+  const bool before = at::globalContext().deterministicAlgorithms();
+  at::globalContext().setDeterministicAlgorithms(false, false);
+  const int64_t any_order = attention();
+  at::globalContext().setDeterministicAlgorithms(true, false);
+  const int64_t fixed_order = attention();
+  at::globalContext().setDeterministicAlgorithms(before, false);
+  EXPECT_GT(fixed_order, 2 * any_order) << "a span of 4 heads leaves most of a GPU idle";
+}
+
+TEST(TrainingMemoryTest, WhatAGpuOffloadsIsOnItsHost) {
+  const auto memory = [](const OffloadChoice& offload, at::DeviceType device) {
+    MemoryRequest request = OnGpu(Precision::kBf16);
+    request.device = at::Device(device);
+    request.offload = offload;
+    return TrainingMemory(test::Families(), request, EqualSamples(1, 16));
+  };
+  EXPECT_EQ(memory({}, at::kCUDA).of_host(), 0);
+  EXPECT_EQ(memory({.gradients = true}, at::kCUDA).offloaded, PinnedPieces::kPieceBytes);
+  const MemoryParts both = memory({.activations = true, .gradients = true}, at::kCUDA);
+  EXPECT_EQ(both.offloaded, 2 * PinnedPieces::kPieceBytes);
+  EXPECT_EQ(both.of_host(), both.offloaded);
+  EXPECT_EQ(memory({.activations = true, .gradients = true}, at::kCPU).offloaded, 0) << "it is in files";
+}
+
+TEST(SnapshotBytesTest, OfAGpuAreTheBlocksThatTorchLocks) {
+  MemoryRequest request = {.model = test::Families().descriptions().PresetConfig("nanogpt-10m", 65),
+                           .device = at::Device(at::kCUDA),
+                           .optimizers = BuiltInOptimizers()};
+  const int64_t weights = 4 * CountParameters(request.model);
+  ASSERT_GT(PinnedBlockBytes(weights), weights);
+  EXPECT_EQ(SnapshotBytes(test::Families(), request), 3 * PinnedBlockBytes(weights));
+  request.device = at::Device(at::kCPU);
+  EXPECT_EQ(SnapshotBytes(test::Families(), request), 3 * weights);
 }
 
 TEST(StateMemoryTest, CountsWeightsGradientsMomentsAndTheShortCopy) {
