@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 
+#include "lib/dist/world.h"
 #include "lib/nn/attention/attention_shape.h"
 #include "lib/nn/pooling/pooling.h"
 
@@ -53,12 +54,13 @@ std::string EncodeEmbeddingSpec(const EmbeddingSpec& spec);
 EmbeddingSpec DecodeEmbeddingSpec(const std::string& text, const std::string& path);
 
 /// That of a model's folder: of its embedding.json, or of the files of sentence-transformers (modules.json
-/// and what it names).
+/// and what it names). Warns, on the writer, of what the files say and no EmbeddingSpec does.
 /// \param body_folder has the config.json of the body, whose attention and positions that library takes: for
 ///     an adapter that of its base
 /// \returns nothing where the folder has neither
 /// \throws Error{kBadInput} on files that say what no EmbeddingSpec can; Error{kIo}
-std::optional<EmbeddingSpec> ReadEmbeddingSpec(const std::string& folder, const std::string& body_folder);
+std::optional<EmbeddingSpec> ReadEmbeddingSpec(const std::string& folder, const std::string& body_folder,
+                                               const World& world = *Solo());
 /// Of a folder with a config.json of its own.
 std::optional<EmbeddingSpec> ReadEmbeddingSpec(const std::string& folder);
 

@@ -8,6 +8,7 @@
 
 #include "lib/base/bytes.h"
 #include "lib/base/error.h"
+#include "lib/dist/world.h"
 #include "lib/embedding/embedding_spec.h"
 #include "lib/embedding/text_template.h"
 #include "lib/formats/json_fields.h"
@@ -157,7 +158,8 @@ int64_t LongestText(const json& limits, const std::string& path, const std::stri
   return longest;
 }
 
-EmbeddingSpec FromModules(const json& modules, const std::string& folder, const std::string& body_folder) {
+EmbeddingSpec FromModules(const json& modules, const std::string& folder, const std::string& body_folder,
+                          const World& world) {
   EmbeddingSpec spec;
   spec.normalize = false;
   bool pools = false, pools_prompt = true, pools_behind_prompt = false;
@@ -188,8 +190,8 @@ EmbeddingSpec FromModules(const json& modules, const std::string& folder, const 
   const Pooling pooled = pools_behind_prompt ? Pooling::kMean : spec.pooling;
   if (pools_behind_prompt) pools_prompt = false;
   spec.template_text = ReadTextTemplate(folder, pooled, pools_prompt);
-  spec.query_template = ReadRoleTemplate(folder, TextRole::kQuery, pooled, pools_prompt);
-  spec.passage_template = ReadRoleTemplate(folder, TextRole::kPositive, pooled, pools_prompt);
+  spec.query_template = ReadRoleTemplate(folder, TextRole::kQuery, pooled, pools_prompt, world);
+  spec.passage_template = ReadRoleTemplate(folder, TextRole::kPositive, pooled, pools_prompt, world);
   const json model = ReadObject(body_folder + "/" + kModuleConfig);
   const bool bidirectional = HasOwnBody(model) || model.value("is_causal", json()) == json(false);
   spec.attention = bidirectional ? "bb" : "cc";
@@ -209,12 +211,13 @@ std::optional<EmbeddingSpec> ReadEmbeddingSpec(const std::string& folder) {
   return ReadEmbeddingSpec(folder, folder);
 }
 
-std::optional<EmbeddingSpec> ReadEmbeddingSpec(const std::string& folder, const std::string& body_folder) {
+std::optional<EmbeddingSpec> ReadEmbeddingSpec(const std::string& folder, const std::string& body_folder,
+                                               const World& world) {
   const std::string own = folder + "/" + kEmbeddingFileName, modules = folder + "/" + kModulesFile;
   if (std::filesystem::exists(own)) return DecodeEmbeddingSpec(TextOf(own), own);
   if (!std::filesystem::exists(modules)) return std::nullopt;
   try {
-    return FromModules(ParseJson(TextOf(modules), modules), folder, body_folder);
+    return FromModules(ParseJson(TextOf(modules), modules), folder, body_folder, world);
   } catch (const json::exception&) {
     throw Error(ErrorCode::kBadInput, modules,
                 "or a file that it names lacks a field, or has one of the wrong type");

@@ -35,10 +35,11 @@ std::string SettingOf(const std::string& flag, const std::string& asked, bool fo
 }
 
 /// Of the model's folder, or of that of the adapter beside it.
-std::optional<EmbeddingSpec> SpecOfFolders(const Checkpoint& checkpoint, const std::string& adapter) {
+std::optional<EmbeddingSpec> SpecOfFolders(const Checkpoint& checkpoint, const std::string& adapter,
+                                           const World& world) {
   for (const std::string& folder : {adapter.empty() ? checkpoint.named : ResolveCheckpoint(adapter),
                                     checkpoint.named, checkpoint.folder}) {
-    if (std::optional<EmbeddingSpec> spec = ReadEmbeddingSpec(folder, checkpoint.folder)) return spec;
+    if (std::optional<EmbeddingSpec> spec = ReadEmbeddingSpec(folder, checkpoint.folder, world)) return spec;
   }
   return std::nullopt;
 }
@@ -109,7 +110,7 @@ int64_t LimitOf(int64_t asked, int64_t of_role, const ModelConfig& config) {
 
 EmbeddingSpec ResolveEmbedding(const Checkpoint& checkpoint, const EmbeddingSettings& settings,
                                const World& world) {
-  const std::optional<EmbeddingSpec> found = SpecOfFolders(checkpoint, settings.adapter);
+  const std::optional<EmbeddingSpec> found = SpecOfFolders(checkpoint, settings.adapter, world);
   const ModelConfig& config = checkpoint.model->config();
   EmbeddingSpec spec = SpecOf(found, settings, config.is_causal);
   const std::string problem = ProblemOfAttention(FamilyOf(config), spec.attention);

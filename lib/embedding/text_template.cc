@@ -106,14 +106,16 @@ std::string ReadTextTemplate(const std::string& folder, Pooling pooling, bool po
 }
 
 std::optional<std::string> ReadRoleTemplate(const std::string& folder, TextRole role, Pooling pooling,
-                                            bool pools_prompt) {
+                                            bool pools_prompt, const World& world) {
   const std::optional<std::string> found = RolePrompt(folder, role);
   if (!found || *found == DefaultPrompt(folder)) return std::nullopt;
   const std::string& prompt = *found;
   if (!IsPooledAlike(prompt, pooling, pools_prompt)) {
-    LogWarning(folder + ": its prompt of " + (role == TextRole::kQuery ? "queries" : "passages") +
-               " is left out: it is not pooled, and so leaves another " + PoolingName(pooling) +
-               " than the one that is known here");
+    if (world.is_writer()) {
+      LogWarning(folder + ": its prompt of " + (role == TextRole::kQuery ? "queries" : "passages") +
+                 " is left out: it is not pooled, and so leaves another " + PoolingName(pooling) +
+                 " than the one that is known here");
+    }
     return std::nullopt;
   }
   return TemplateOf(folder, prompt, pooling, pools_prompt);

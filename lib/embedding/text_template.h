@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 
+#include "lib/dist/world.h"
 #include "lib/formats/text_role.h"
 #include "lib/nn/pooling/pooling.h"
 
@@ -18,11 +19,11 @@ namespace trainwright {
 std::string ReadTextTemplate(const std::string& folder, Pooling pooling, bool pools_prompt);
 
 /// The same for texts of a role that come with no instruction: with the prompt that the folder names for the
-/// role, query or the first of document, passage and corpus that is there, be it empty. Warns of one that no
-/// template says.
+/// role, query or the first of document, passage and corpus that is there, be it empty. Warns, on the writer,
+/// of one that no template says.
 /// \returns nothing where the folder has none, or its default prompt is the same
 /// \throws Error{kBadInput} on marks that no template says; Error{kIo}
 std::optional<std::string> ReadRoleTemplate(const std::string& folder, TextRole role, Pooling pooling,
-                                            bool pools_prompt);
+                                            bool pools_prompt, const World& world);
 
 }  // namespace trainwright

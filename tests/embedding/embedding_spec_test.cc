@@ -9,6 +9,7 @@
 
 #include "lib/formats/safetensors.h"
 #include "lib/io/byte_sink.h"
+#include "tests/support/on_ranks.h"
 #include "tests/support/support.h"
 
 namespace trainwright {
@@ -403,6 +404,20 @@ TEST_F(EmbeddingSpecFolderTest, APromptOfARoleThatAWeightedMeanLeavesOutIsWarned
   EXPECT_FALSE(Read()->query_template.has_value());
   EXPECT_THAT(testing::internal::GetCapturedStderr(),
               testing::HasSubstr("its prompt of queries is left out"));
+}
+
+TEST_F(EmbeddingSpecFolderTest, OfSeveralRanksOneWarnsOfAPromptThatIsLeftOut) {
+  WriteModules(/*with_dense=*/false);
+  Write("config_sentence_transformers.json", R"json({"prompts": {"query": "query:"}})json");
+  Write("1_Pooling/config.json", R"json({"include_prompt": false, "pooling_mode": "weightedmean"})json");
+  testing::internal::CaptureStderr();
+  test::OnRanks(3, [&](World* world) {
+    return ReadEmbeddingSpec(folder_.path(), folder_.path(), *world)->query_template;
+  });
+  const std::string told = testing::internal::GetCapturedStderr(), warning = "its prompt of queries";
+  const size_t first = told.find(warning);
+  ASSERT_NE(first, std::string::npos);
+  EXPECT_EQ(told.find(warning, first + 1), std::string::npos) << told;
 }
 
 TEST_F(EmbeddingSpecFolderTest, AWeightedMeanThatLeavesADefaultPromptOutIsRefused) {
