@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <span>
 #include <string>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -69,16 +70,44 @@ struct Retrieval {
   const HeldRecord& record(size_t query) const { return texts->records()[chosen[query]]; }
 };
 
+/// Queries of chosen records, each but once.
+struct AskedQueries {
+  std::vector<int64_t> rows;                     ///< of their vectors
+  std::vector<std::vector<uint64_t>> positives;  ///< of all records that have the query
+};
+
+AskedQueries AskedOf(const Retrieval& retrieval) {
+  AskedQueries asked;
+  std::unordered_map<uint64_t, size_t> numbers;  // by the hashes of all their tokens
+  for (size_t i = 0; i < retrieval.chosen.size(); ++i) {
+    const uint64_t hash = HashOfTokens(retrieval.record(i).query.tokens);
+    if (numbers.try_emplace(hash, asked.rows.size()).second) asked.rows.push_back(static_cast<int64_t>(i));
+  }
+  asked.positives.resize(asked.rows.size());
+  for (const HeldRecord& record : retrieval.texts->records()) {  // chosen or not: it says what is relevant
+    const auto number = numbers.find(HashOfTokens(record.query.tokens));
+    if (number == numbers.end()) continue;
+    std::vector<uint64_t>& positives = asked.positives[number->second];
+    positives.insert(positives.end(), record.positives.begin(), record.positives.end());
+  }
+  return asked;
+}
+
+at::Tensor RowsOf(const at::Tensor& vectors_td, const std::vector<int64_t>& rows) {
+  return vectors_td.index_select(0, at::tensor(rows, at::TensorOptions().dtype(at::kLong)));
+}
+
 RankingScores ScoresOf(const Retrieval& retrieval) {
+  const AskedQueries asked = AskedOf(retrieval);
   // As trec_eval breaks ties: by names, the later one first.
-  TopK best(retrieval.queries_qd, kRanked, [](uint64_t a, uint64_t b) { return a > b; });
+  TopK best(RowsOf(retrieval.queries_qd, asked.rows), kRanked, [](uint64_t a, uint64_t b) { return a > b; });
   best.Add(retrieval.passages_pd);
   const std::vector<std::vector<ScoredRow>> found = best.Take();
   Qrels qrels;
   RetrievalRun run;
-  for (size_t i = 0; i < retrieval.chosen.size(); ++i) {
+  for (size_t i = 0; i < found.size(); ++i) {
     const std::string query = IdOfNumber(i);
-    for (const uint64_t passage : retrieval.record(i).positives) qrels[query][IdOfNumber(passage)] = 1;
+    for (const uint64_t passage : asked.positives[i]) qrels[query][IdOfNumber(passage)] = 1;
     for (const ScoredRow& row : found[i])
       run[query].push_back({.id = IdOfNumber(row.row), .score = row.score});
   }
@@ -124,8 +153,7 @@ double LossOf(const GritOptions& options, const Retrieval& retrieval) {
     const LossBatch batch = LossBatchOf(retrieval, begin, end, options.data.choice.negatives);
     const at::Tensor queries =
         retrieval.queries_qd.narrow(0, static_cast<int64_t>(begin), static_cast<int64_t>(end - begin));
-    const at::Tensor passages = retrieval.passages_pd.index_select(
-        0, at::tensor(batch.passages, at::TensorOptions().dtype(at::kLong)));
+    const at::Tensor passages = RowsOf(retrieval.passages_pd, batch.passages);
     ContrastiveLoss loss(options.contrastive, batch.groups,
                          {.end_query = batch.groups.queries(), .end_passage = batch.groups.passages()});
     loss.RowsAndScalars(queries, passages);
@@ -149,7 +177,7 @@ void AddMeasures(const RankingScores& scores, const Retrieval& retrieval, double
   add("recall_at_100", "recall@100");
   add("mrr_at_10", "MRR@10");
   add("map", "MAP");
-  const size_t queries = retrieval.chosen.size(), corpus = retrieval.texts->passages().size();
+  const size_t queries = scores.queries.size(), corpus = retrieval.texts->passages().size();
   AddMeasure("queries", static_cast<double>(queries), std::to_string(queries) + " queries", result);
   AddMeasure("corpus", static_cast<double>(corpus), std::to_string(corpus) + " passages", result);
   AddMeasure("loss_emb_nats", loss_nats, "contrastive loss " + FormatFixed(loss_nats, 4), result);

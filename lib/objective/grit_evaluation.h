@@ -1,10 +1,10 @@
 /// How well a model that GRIT trains finds passages and predicts tokens, on data that it does not train on.
 ///
-/// Of contrastive records the queries, at most GritOptions::evaluation_queries drawn by the seed, search the
-/// passages of all records, equal ones being one; relevant are the positives of a record. Measures are those
-/// of ranking_metrics.h over the best 100 passages. The contrastive loss is that of these queries in stored
-/// order in batches of 256, each with the first positive of its record and the first of its negatives:
-/// nothing is drawn, so that evaluations compare. Of lm and sft records the perplexity.
+/// Of contrastive records, at most GritOptions::evaluation_queries drawn by the seed, the queries search the
+/// passages of all records, equal texts being one; relevant are the positives of all records of the query.
+/// Measures are those of ranking_metrics.h over the best 100 passages. The contrastive loss is that of the
+/// drawn records in stored order in batches of 256, each with its first positive and the first of its
+/// negatives: nothing is drawn, so that evaluations compare. Of lm and sft records the perplexity.
 #pragma once
 
 #include "lib/formats/shard_set.h"

@@ -208,6 +208,40 @@ TEST(GritEvaluation, FewerQueriesSearchTheSameCorpus) {
   EXPECT_EQ(part["corpus"], whole["corpus"]);
 }
 
+TEST(GritEvaluation, RecordsOfOneQueryAreMeasuredAsOneWithThePositivesOfAll) {
+  std::vector<PlainRecord> apart;
+  for (const PlainRecord& record : Records()) {
+    PlainRecord& first = apart.emplace_back(record);
+    first.positives.resize(1);
+    for (size_t i = 1; i < record.positives.size(); ++i) {
+      apart.push_back({.query = record.query, .positives = {record.positives[i]}, .negatives = {}});
+    }
+  }
+  const test::MemoryShardSet set(test::ChunksOf(apart), 4, 300, RecordKind::kContrastive);
+  const auto model = Model();
+  const auto objective = GritOf({{"mode", "embedding"}});
+  std::map<std::string, double> expected =
+      MeasuresOf(objective->Evaluate(model.get(), *ContrastiveSet(), {}));
+  std::map<std::string, double> found = MeasuresOf(objective->Evaluate(model.get(), set, {}));
+  for (const char* name :
+       {"ndcg_at_10", "recall_at_10", "recall_at_100", "mrr_at_10", "map", "queries", "corpus"}) {
+    EXPECT_NEAR(found[name], expected[name], 1e-6) << name;
+  }
+}
+
+TEST(GritEvaluation, PositivesOfRecordsWhoseQueryIsDrawnForAnotherAreRight) {
+  std::vector<PlainRecord> records;
+  for (uint32_t r = 0; r < 6; ++r) {
+    records.push_back({.query = RandomText("query", 0, 4, 0),
+                       .positives = {RandomText("positive", r, 5, 0)},
+                       .negatives = {}});
+  }
+  const test::MemoryShardSet set(test::ChunksOf(records), 4, 300, RecordKind::kContrastive);
+  const auto model = Model();
+  const auto objective = GritOf({{"mode", "embedding"}, {"eval_queries", 1}});
+  EXPECT_EQ(MeasuresOf(objective->Evaluate(model.get(), set, {}))["map"], 1);
+}
+
 TEST(GritEvaluation, UnifiedTrainingTellsBothAndAddsTheLosses) {
   std::vector<NamedShardSet> sets;
   sets.push_back({"records", ContrastiveSet()});
