@@ -360,7 +360,7 @@ void ChatEncoder::EncodeText(std::string_view instruction, std::string_view text
     said.spaced = before.content.ends_with(' ') && !text.empty();
     if (*said.spaced) before.content.remove_suffix(1);
   }
-  Write(is_plain ? TemplatePart::kNoInstruction : TemplatePart::kInstruction, before, false, &writer);
+  Write(is_plain ? TemplatePart::kNoInstruction : TemplatePart::kInstruction, before, true, &writer);
   Write(TemplatePart::kText, said, true, &writer);
   chat->tokens_after_text = chat->ids.size() - writer.content_end;
   AddBos(chat);

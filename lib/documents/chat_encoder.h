@@ -55,7 +55,7 @@ class ChatEncoder {
   std::optional<DocumentProblem> EncodePrompt(const ChatRecord& record, std::vector<uint32_t>* ids) const;
   /// A text of a contrastive record: `runs` are its instruction and what is pooled, or the latter alone. The
   /// instruction loses tabs, newlines, spaces and colons at its ends, unless the template keeps it. Text
-  /// without a token has no pooled run.
+  /// without a token has no pooled run, unless its instruction is pooled.
   void EncodeText(std::string_view instruction, std::string_view text, EncodedChat* chat) const;
   /// What ends an answer in training: the ids between {content} and ], for generation to stop at. May be
   /// empty.

@@ -201,9 +201,14 @@ void CheckPart(TemplatePart part, const std::vector<TemplateItem>& items, const 
     default:
       if (contents != 1) throw line.Bad("needs {content} once");
   }
-  if (part != TemplatePart::kAssistant && part != TemplatePart::kText) {
-    if (has_loss)
-      throw line.Bad("is not predicted: [ and ] belong into the line of the assistant, or of a text");
+  const bool is_instruction = part == TemplatePart::kInstruction;
+  if (is_instruction && !has_loss) return;
+  if (part != TemplatePart::kAssistant && part != TemplatePart::kText && !is_instruction) {
+    if (has_loss) {
+      throw line.Bad(
+          "is not predicted: [ and ] belong into the line of the assistant, or of a text or its "
+          "instruction");
+    }
     return;
   }
   const auto content = std::find_if(items.begin(), items.end(), IsContent);
@@ -212,7 +217,7 @@ void CheckPart(TemplatePart part, const std::vector<TemplateItem>& items, const 
       std::any_of(items.begin(), content, [](const TemplateItem& item) { return item.loss; })) {
     throw line.Bad("has something between [ and {content}, which no prompt of inference could tell apart");
   }
-  if (part == TemplatePart::kText && !items.back().loss) throw line.Bad("has something after its ]");
+  if (part != TemplatePart::kAssistant && !items.back().loss) throw line.Bad("has something after its ]");
 }
 
 void ParseTrim(LineParser* line, ChatTemplate* chat_template) {
@@ -329,6 +334,11 @@ ChatTemplate ParseChatTemplate(std::string_view text, const std::string& name) {
   fill(TemplatePart::kNoSystemWithInput, chat_template.part(TemplatePart::kNoSystem));
   fill(TemplatePart::kInput,
        {{TemplateItem::Kind::kLiteral, "\n\nContext: ", false}, {TemplateItem::Kind::kContent, "", false}});
+  if (chat_template.pools_instruction() && !chat_template.part(TemplatePart::kText).front().loss) {
+    throw Error(ErrorCode::kUsage, "template " + name,
+                "pools an instruction and its text, but not what stands between them", "",
+                "begin the line text with [, or leave [ and ] out of the line instruction");
+  }
   return chat_template;
 }
 

@@ -22,7 +22,7 @@
 ///
 /// Of contrastive records, each text of which is written by itself:
 ///
-///   instruction           before a text, with its instruction
+///   instruction           before a text, with its instruction; what is between [ and ] is pooled with it
 ///   no-instruction        before a text without one
 ///   text                  the text; between [ and ] is what is pooled (default: [ {content} ])
 ///   keep instruction      an instruction is written as it is given, and a blank at its end, not that of
@@ -98,6 +98,8 @@ struct ChatTemplate {
   bool JoinsInstruction() const;
   bool has_system() const { return !part(TemplatePart::kSystem).empty(); }
   bool has_instruction() const { return !part(TemplatePart::kInstruction).empty(); }
+  /// Whether an instruction is pooled with its text.
+  bool pools_instruction() const { return has_instruction() && part(TemplatePart::kInstruction).back().loss; }
 };
 
 /// What a template's strftime_now returns: SOURCE_DATE_EPOCH of the environment, in UTC, by which builds are

@@ -55,7 +55,7 @@ std::string TextOf(const ordered_json& object, const char* name) {
 /// What sentence-transformers writes before a text.
 struct Prompt {
   std::string text;
-  bool is_pooled = false;   ///< with the text
+  bool is_pooled = false;   ///< with the text; of an empty one whether instructions are
   bool spells_bos = false;  ///< which the tokenizer does not put there by itself
 };
 
@@ -81,6 +81,7 @@ Prompt PromptOf(const std::string& template_text, Pooling pooling, const ordered
       prompt.text += written;
     }
   }
+  if (prompt.text.empty()) prompt.is_pooled = chat_template.pools_instruction();
   return prompt;
 }
 

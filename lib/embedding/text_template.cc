@@ -89,8 +89,10 @@ std::string TemplateOf(const std::string& folder, std::string prompt, Pooling po
   if (pools_all && !(begin + before).empty()) {
     return turns + LineOf("text", {"[", begin, before, content, end, "]"});
   }
+  const std::string instruction = is_mean && pools_prompt ? "[ {content} ]" : "{content}";
   return turns + LineOf("begin", {begin}) + LineOf("no-instruction", {before}) +
-         "instruction {content}\nkeep instruction\n" + LineOf("text", {"[", content, end, "]"});
+         LineOf("instruction", {instruction}) + "keep instruction\n" +
+         LineOf("text", {"[", content, end, "]"});
 }
 
 }  // namespace

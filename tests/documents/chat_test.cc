@@ -339,6 +339,30 @@ TEST(ChatEncoderTest, AnInstructionOfGritLosesColonsAndSpaceAtItsEnds) {
   EXPECT_EQ(Shown(given.ids), Shown(cleaned.ids));
 }
 
+TEST(ChatEncoderTest, AnInstructionBetweenBracketsIsPooledWithItsText) {
+  const CountingTokenizer tokenizer;
+  const ChatEncoder encoder(ParseChatTemplate("user {content}\nassistant [ {content} ]\nbegin \"x\"\n"
+                                              "instruction [ {content} \": \" ]\ntext [ {content} ]\n",
+                                              "t"),
+                            &tokenizer);
+  EncodedChat chat;
+  encoder.EncodeText("find", "abc", &chat);
+  EXPECT_EQ(Predicted(chat), "find: abc|");
+  encoder.EncodeText("", "abc", &chat);
+  EXPECT_EQ(Predicted(chat), "abc|");
+}
+
+TEST(ChatTemplateTest, WhatStandsBetweenAPooledInstructionAndItsTextIsPooled) {
+  const std::string sound = "user {content}\nassistant [ {content} ]\n";
+  EXPECT_TRUE(ParseChatTemplate(sound + "instruction [ {content} ]\n", "t").pools_instruction());
+  EXPECT_FALSE(ParseChatTemplate(sound + "instruction {content}\n", "t").pools_instruction());
+  EXPECT_THAT(test::MessageOf([&] { ParseChatTemplate(sound + "instruction [ {content} ] \"\\n\"\n", "t"); }),
+              testing::HasSubstr("after its ]"));
+  const std::string pooled = sound + "instruction [ {content} ]\n";
+  EXPECT_THAT(test::MessageOf([&] { ParseChatTemplate(pooled + "text \"x\" [ {content} ]\n", "t"); }),
+              testing::HasSubstr("what stands between them"));
+}
+
 TEST(ChatTemplateTest, NothingButAnInstructionIsKept) {
   const std::string sound = "user {content}\nassistant [ {content} ]\n";
   EXPECT_TRUE(ParseChatTemplate(sound + "keep instruction\n", "t").keeps_instruction);

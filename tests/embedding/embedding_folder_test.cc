@@ -159,6 +159,13 @@ TEST_F(EmbeddingFolderTest, WhatIsPooledBeforeTheTextIsAPromptThatIsPooled) {
   EXPECT_FALSE(Has("trainwright_pooling.py"));
 }
 
+TEST_F(EmbeddingFolderTest, WhereInstructionsArePooledPromptsAre) {
+  EmbeddingSpec spec = GritSpec();
+  spec.template_text = "user {content}\nassistant [ {content} ]\ninstruction [ {content} ]\n";
+  Write(spec);
+  EXPECT_EQ(Read("1_Pooling/config.json").at("include_prompt"), true);
+}
+
 TEST_F(EmbeddingFolderTest, PromptsOfRolesAreNamedForThem) {
   EmbeddingSpec spec = GritSpec();
   spec.pooling = Pooling::kLastToken;

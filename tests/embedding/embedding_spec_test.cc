@@ -109,6 +109,11 @@ std::string PlainTemplate() {
   return std::string(kTurns) + kKept + "text [ {content} ]\n";
 }
 
+/// The same of a mean over the prompt, too.
+std::string PoolingTemplate() {
+  return std::string(kTurns) + "instruction [ {content} ]\nkeep instruction\ntext [ {content} ]\n";
+}
+
 /// A folder as sentence-transformers writes it.
 class EmbeddingSpecFolderTest : public testing::Test {
  protected:
@@ -343,9 +348,22 @@ TEST_F(EmbeddingSpecFolderTest, WithoutATokenizerJsonItsConfigSaysWhichMarksItPu
   EXPECT_EQ(Read()->template_text, kTurns + std::string("text [ {bos} {content} {eos} ]\n"));
   Write("tokenizer_config.json", R"json({"tokenizer_class": "LlamaTokenizer", "bos_token": "<s>",
       "add_bos_token": false})json");
-  EXPECT_EQ(Read()->template_text, PlainTemplate());
+  EXPECT_EQ(Read()->template_text, PoolingTemplate());
   Write("tokenizer_config.json", R"json({"tokenizer_class": "CodeLlamaTokenizer", "bos_token": "<s>"})json");
   EXPECT_EQ(Read()->template_text, kTurns + std::string("text [ {bos} {content} ]\n"));
+}
+
+TEST_F(EmbeddingSpecFolderTest, AnInstructionIsOfTheMeanWhereTheFolderPoolsPrompts) {
+  WriteModules(/*with_dense=*/false);
+  for (const std::string pooling : {"mean", "weightedmean"}) {
+    const auto template_with = [&](const std::string& include_prompt) {
+      Write("1_Pooling/config.json", R"json({"pooling_mode": ")json" + pooling + "\"" + include_prompt + "}");
+      return Read()->template_text;
+    };
+    EXPECT_EQ(template_with(""), PoolingTemplate()) << pooling;
+    EXPECT_EQ(template_with(R"(, "include_prompt": true)"), PoolingTemplate()) << pooling;
+    EXPECT_EQ(template_with(R"(, "include_prompt": false)"), PlainTemplate()) << pooling;
+  }
 }
 
 TEST_F(EmbeddingSpecFolderTest, TheDefaultPromptStandsBeforeATextThatComesWithNone) {
