@@ -30,7 +30,6 @@
 #include "lib/io/byte_sink.h"
 #include "lib/model/open_model.h"
 #include "lib/nn/precision_option.h"
-#include "lib/objective/grit_options.h"
 #include "lib/objective/perplexity.h"
 #include "lib/spec/objective_names.h"
 #include "lib/spec/weight_format.h"
@@ -217,7 +216,7 @@ ObjectiveOptions TrainedObjective(const Checkpoint& checkpoint) {
 }
 
 /// The objective that measures records in its own way: the one that the checkpoint was trained for where it
-/// takes them, with its options, else the first that does, of vectors as embed makes them. Nullopt: what is
+/// takes them, with its options, else the first that does, with those of the model's folder. Nullopt: what is
 /// measured is how well tokens are predicted.
 std::optional<ObjectiveOptions> ObjectiveOfRecords(const ObjectiveRegistry& objectives, RecordKind records,
                                                    const Checkpoint& checkpoint,
@@ -233,10 +232,10 @@ std::optional<ObjectiveOptions> ObjectiveOfRecords(const ObjectiveRegistry& obje
   const ObjectiveKind* kind = objectives.FindOrNull(trained.name);
   if (kind != nullptr && kind->Takes(records)) return trained;
   ObjectiveOptions untrained = {.name = first->name()};
-  if (first->name() == kGritObjective) {
+  if (first->own_of_folder) {
     EmbeddingSettings settings;
     settings.adapter = options.adapter;
-    untrained.own = GritOwnOptionsOf(ResolveEmbedding(checkpoint, settings, *options.world));
+    untrained.own = first->own_of_folder(ResolveEmbedding(checkpoint, settings, *options.world));
   }
   return untrained;
 }

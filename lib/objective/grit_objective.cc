@@ -272,9 +272,12 @@ std::optional<EmbeddingSpec> GritObjective::EmbeddingOf(const ShardSet& set) con
 }
 
 ObjectiveKind GritObjectiveKind() {
-  return {.description = GritDescription(), .make = [](const ObjectiveOptions& options) {
-            return std::make_unique<GritObjective>(GritOptionsOf(options.own, options.seed));
-          }};
+  return {.description = GritDescription(),
+          .make =
+              [](const ObjectiveOptions& options) {
+                return std::make_unique<GritObjective>(GritOptionsOf(options.own, options.seed));
+              },
+          .own_of_folder = GritOwnOptionsOf};
 }
 
 }  // namespace trainwright

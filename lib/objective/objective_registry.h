@@ -6,8 +6,10 @@
 #include <string>
 
 #include "lib/base/registry.h"
+#include "lib/embedding/embedding_spec.h"
 #include "lib/objective/objective.h"
 #include "lib/spec/objective_description.h"
+#include "lib/spec/own_options.h"
 
 namespace trainwright {
 
@@ -15,6 +17,9 @@ struct ObjectiveKind {
   ObjectiveDescription description;
   /// Called by MakeObjective, with all its own options.
   std::function<std::unique_ptr<Objective>(const ObjectiveOptions&)> make;
+  /// The own options by which it measures a model that no run of it made, from how the model's folder says
+  /// that texts are embedded. Empty: the defaults.
+  std::function<OwnOptions(const EmbeddingSpec&)> own_of_folder = {};
 
   const std::string& name() const { return description.name; }
   bool Takes(RecordKind kind) const { return description.FindRecords(kind) != nullptr; }

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "lib/embedding/embedding_spec.h"
 #include "lib/eval/evaluate_job.h"
 #include "lib/eval/generate_job.h"
 #include "lib/formats/token_stream.h"
@@ -18,6 +19,7 @@
 #include "lib/objective/objective_registry.h"
 #include "lib/optim/optimizer_registry.h"
 #include "lib/run/metrics_log.h"
+#include "lib/spec/own_options.h"
 #include "lib/train/train_job.h"
 #include "lib/train/train_state.h"
 #include "tests/model/families.h"
@@ -279,6 +281,18 @@ TEST_F(ToyObjectiveRunTest, IsMeasuredWithTheOptionsOfTheCheckpoint) {
   settings_.objective_options = {"even_weight=0.5"};
   Train();
   EXPECT_EQ(Evaluate().at("toy_measure"), 0.5);
+}
+
+TEST_F(ToyObjectiveRunTest, AModelThatItDidNotTrainIsMeasuredAsItsFolderSays) {
+  Train();
+  ObjectiveKind other = test::ToyObjectiveKind();
+  other.description.name = "other";
+  other.own_of_folder = [](const EmbeddingSpec& spec) {
+    return OwnOptions{{"even_weight", static_cast<double>(spec.query_max_len)}};
+  };
+  known_.objectives = BuiltInObjectives();
+  known_.objectives.Add(other);
+  EXPECT_EQ(Evaluate().at("toy_measure"), 64);  // its positions
 }
 
 TEST_F(ToyObjectiveRunTest, IsToldOfByADryRun) {
