@@ -143,7 +143,11 @@ void AskForStartMarks(const std::string& folder, StartMarks marks) {
   const std::filesystem::path path = std::filesystem::path(folder) / kTokenizerConfigName;
   auto config = OrderedJsonOf(AsText(ReadWholeFile(path, kMaxTokenizerConfigBytes)));
   config.erase("add_prefix_space");
-  if (marks == StartMarks::kNone) config["add_prefix_space"] = false;
+  config.erase(kTokenizerKindField);
+  if (marks == StartMarks::kNone) {
+    config["add_prefix_space"] = false;
+    config[kTokenizerKindField] = "sentencepiece";  // other texts are marked as in the training data
+  }
   if (marks == StartMarks::kBehindBos) {
     config.erase("legacy");
   } else {

@@ -77,6 +77,14 @@ AddedTokens SpecialTokensOf(const TokenizerIdentity& tokenizer) {
   return written;
 }
 
+/// Whether texts begin without a mark by a SentencePiece model. transformers' class does not go by the model.
+bool LeavesStartUnmarked(const TokenizerIdentity& tokenizer) {
+  SentencePieceModel model;
+  std::string problem;
+  return tokenizer.kind == "sentencepiece" && ParseSentencePieceModel(tokenizer.model, &model, &problem) &&
+         !model.add_dummy_prefix;
+}
+
 std::string TokenizerConfig(const TokenizerIdentity& tokenizer, const ModelConfig& config) {
   const bool is_json = tokenizer.kind == "tokenizer_json";
   const AddedTokens written = SpecialTokensOf(tokenizer);
@@ -93,6 +101,7 @@ std::string TokenizerConfig(const TokenizerIdentity& tokenizer, const ModelConfi
   };
   out["add_bos_token"] = false;
   out["add_eos_token"] = false;
+  if (LeavesStartUnmarked(tokenizer)) out["add_prefix_space"] = false;
   name("bos_token", tokenizer.bos_id, "<s>");
   out["clean_up_tokenization_spaces"] = false;
   name("eos_token", tokenizer.eos_id, "</s>");

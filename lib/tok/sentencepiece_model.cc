@@ -143,4 +143,12 @@ bool ParseSentencePieceModel(std::string_view serialized, SentencePieceModel* mo
   return true;
 }
 
+std::string WithoutDummyPrefix(std::string serialized) {
+  // In protobuf a message field that comes again is merged into the first: normalizer_spec (3) with
+  // add_dummy_prefix (3) = 0.
+  constexpr char kNoDummyPrefix[] = {0x1A, 0x02, 0x18, 0x00};
+  serialized.append(kNoDummyPrefix, sizeof(kNoDummyPrefix));
+  return serialized;
+}
+
 }  // namespace trainwright

@@ -45,4 +45,7 @@ std::optional<uint8_t> ByteOfPiece(std::string_view text);
 /// \returns false when it is none, and why in `problem`
 bool ParseSentencePieceModel(std::string_view serialized, SentencePieceModel* model, std::string* problem);
 
+/// A serialized ModelProto that is as the given one but for add_dummy_prefix, which is false.
+std::string WithoutDummyPrefix(std::string serialized);
+
 }  // namespace trainwright

@@ -71,13 +71,7 @@ SentencePieceTokenizer::SentencePieceTokenizer(std::string serialized_model, con
                 "get the model again");
   }
   if (encoder == Encoder::kFastest) MakeOwnEncoder(name);
-  if (marks_start()) {
-    // In protobuf a message field that comes again is merged into the first: normalizer_spec (3) with
-    // add_dummy_prefix (3) = 0.
-    constexpr char kNoDummyPrefix[] = {0x1A, 0x02, 0x18, 0x00};
-    continuation_ =
-        LoadProcessor(serialized_model + std::string(kNoDummyPrefix, sizeof(kNoDummyPrefix)), name);
-  }
+  if (marks_start()) continuation_ = LoadProcessor(WithoutDummyPrefix(serialized_model), name);
   identity_.kind = "sentencepiece";
   identity_.sha256 = Sha256Of(AsBytes(serialized_model));
   identity_.vocab_size = static_cast<uint32_t>(whole_->GetPieceSize());

@@ -13,6 +13,7 @@
 #include "lib/tok/folder_special_tokens.h"
 #include "lib/tok/folder_token_check.h"
 #include "lib/tok/json_tokenizer.h"
+#include "lib/tok/sentencepiece_model.h"
 #include "lib/tok/sentencepiece_tokenizer.h"
 #include "lib/tok/tiktoken.h"
 #include "lib/tok/tokenizer_folder.h"
@@ -78,13 +79,20 @@ std::unique_ptr<Tokenizer> LoadTokenizerJson(const std::string& path, std::strin
   return tokenizer;
 }
 
-/// A SentencePiece model, with what the files beside a folder's tokenizer.model say about special tokens.
+/// A SentencePiece model, with what the files beside a folder's tokenizer.model say about special tokens and
+/// the beginning of texts. That a text begins without a mark becomes part of the model, and so of its hash:
+/// who gets its ids knows it by the model alone.
 std::unique_ptr<Tokenizer> LoadSentencePiece(const std::string& path, std::string content) {
   auto tokenizer = std::make_unique<SentencePieceTokenizer>(std::move(content), path);
   const std::filesystem::path file(path);
   if (file.filename() != "tokenizer.model") return tokenizer;
+  const std::string folder = file.parent_path().string();
+  if (tokenizer->marks_start() && LeavesOutStartMark(folder)) {
+    tokenizer =
+        std::make_unique<SentencePieceTokenizer>(WithoutDummyPrefix(tokenizer->identity().model), path);
+  }
   try {
-    tokenizer->TakeSpecialIds(SpecialTokensOfFolder(file.parent_path().string()));
+    tokenizer->TakeSpecialIds(SpecialTokensOfFolder(folder));
   } catch (const Error& error) {
     if (error.code() != ErrorCode::kBadInput) throw;
     LogWarning(path + " is taken with its own BOS and EOS: " + error.what());

@@ -150,6 +150,15 @@ std::optional<StartMarks> StartMarksOfFolder(const std::string& folder) {
   return legacy == true ? StartMarks::kBehindSpecials : StartMarks::kFirst;
 }
 
+bool LeavesOutStartMark(const std::string& folder) {
+  const json config = ObjectOfFolder(folder, kTokenizerConfigFile);
+  const bool is_asked = config.value("add_prefix_space", json()) == false;
+  if (!is_asked || config.value(kTokenizerKindField, json()) == "sentencepiece") return false;
+  std::error_code ignored;
+  const bool has_json = std::filesystem::exists(std::filesystem::path(folder) / kTokenizerJsonFile, ignored);
+  return has_json ? IsMadeAnew(folder, config) : IsLlamaTokenizer(config);
+}
+
 std::string TokenizerFileOf(const std::string& name) {
   std::error_code ignored;
   const std::string file = std::filesystem::is_directory(name, ignored) ? TokenizerOfFolder(name) : name;

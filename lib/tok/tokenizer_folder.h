@@ -8,7 +8,7 @@
 namespace trainwright {
 
 /// The field of tokenizer_config.json that marks the built-in tokenizer of bytes, whose tokenizer.json is for
-/// transformers alone.
+/// transformers alone; "sentencepiece" says that tokenizer.model alone decides how a text begins.
 inline constexpr char kTokenizerKindField[] = "trainwright_tokenizer";
 
 /// As LoadTokenizer takes it: the path of tokenizer.model, tokenizer.json or tokenizer.tiktoken, the first
@@ -39,6 +39,12 @@ enum class StartMarks : uint8_t {
 ///     of these, and where tokenizer.model is not what LoadTokenizer takes
 /// \throws Error{kIo}, Error{kBadInput} above 1 GiB
 std::optional<StartMarks> StartMarksOfFolder(const std::string& folder);
+
+/// Whether a text is to begin without the mark that the folder's tokenizer.model puts there: where
+/// transformers, by the tokenizers that are its default, makes a Llama tokenizer of that file and
+/// tokenizer_config.json says "add_prefix_space": false.
+/// \throws Error{kIo}, Error{kBadInput} above 1 GiB
+bool LeavesOutStartMark(const std::string& folder);
 
 /// The file that LoadTokenizer reads: that of a folder, else of this name; empty for the built-in one.
 /// \throws as TokenizerOfFolder

@@ -7,13 +7,16 @@
 #include <time.h>
 
 #include <chrono>
+#include <filesystem>
 #include <fstream>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "lib/base/checksum.h"
 #include "lib/documents/folder_template.h"
 #include "lib/formats/provenance.h"
+#include "lib/tok/tokenizer.h"
 #include "tests/support/support.h"
 
 namespace trainwright {
@@ -184,6 +187,18 @@ TEST_F(FolderTemplateTest, ACheckpointMarksTextBehindSpecialTokensAsItsTrainingD
   Write("tokenizer_config.json", R"({"tokenizer_class": "LlamaTokenizer"})");
   EXPECT_EQ(FindFolderTemplate(Path())->start_marks, StartMarks::kBehindBos);
   EXPECT_EQ(marks_of_copy(), StartMarks::kBehindSpecials);
+}
+
+TEST_F(FolderTemplateTest, ATemplateWithoutMarksLeavesTheTokenizerOfACheckpointAsItIs) {
+  const std::string model = test::Fixture("../examples/data/mistral-v1.model");
+  std::filesystem::copy(model, folder_.path("tokenizer.model"));
+  Write("tokenizer_config.json", R"({"tokenizer_class": "LlamaTokenizer", "legacy": false})");
+  const Sha256Digest before = LoadTokenizer(Path())->identity().sha256;
+  ChatTemplate chat_template = JinjaTemplate("a");
+  chat_template.start_marks = StartMarks::kNone;
+  WriteFolderTemplate(Path(), chat_template, Path());
+  ASSERT_EQ(FindFolderTemplate(Path())->start_marks, StartMarks::kNone);
+  EXPECT_EQ(LoadTokenizer(Path())->identity().sha256, before);
 }
 
 TEST_F(FolderTemplateTest, AnAdaptersTemplateMarksTextAsItsBaseDoes) {

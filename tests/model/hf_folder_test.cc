@@ -21,6 +21,7 @@
 #include "lib/spec/config_json.h"
 #include "lib/spec/fine_tuning.h"
 #include "lib/spec/lora_options.h"
+#include "lib/tok/tokenizer.h"
 #include "lib/tok/tokenizer_folder.h"
 #include "tests/model/families.h"
 #include "tests/support/bytes_identity.h"
@@ -78,6 +79,18 @@ TEST(HfFolderTest, WithoutAKnownTokenizerTheFolderHoldsNone) {
   WriteHfFolder(folder.path(), *SmallModel(false), tokenizer);
   EXPECT_EQ(TokenizerOfFolder(folder.path()), "");
   EXPECT_FALSE(std::filesystem::exists(folder.path() + "/tokenizer_config.json"));
+}
+
+TEST(HfFolderTest, ATokenizerThatPutsNoSpaceBeforeTextsComesBackAndSaysSo) {
+  const test::TemporaryFolder start, folder;
+  std::filesystem::copy(test::Fixture("../examples/data/mistral-v1.model"), start.path("tokenizer.model"));
+  test::WriteFile(start.path("tokenizer_config.json"),
+                  R"({"tokenizer_class": "LlamaTokenizer", "add_prefix_space": false})");
+  const TokenizerIdentity tokenizer = LoadTokenizer(start.path())->identity();
+  WriteHfFolder(folder.path(), *SmallModel(false), tokenizer);
+  const auto config = nlohmann::json::parse(test::ReadFile(folder.path("tokenizer_config.json")));
+  EXPECT_EQ(config.at("add_prefix_space"), false);
+  EXPECT_EQ(LoadTokenizer(folder.path())->identity(), tokenizer);
 }
 
 TEST(HfFolderTest, AModelComesBackAsItWasWritten) {

@@ -87,6 +87,44 @@ TEST_F(TokenizerFolderTest, LlamasTokenizerMarksNoTextBehindBosWhereItIsSaidToBe
   EXPECT_EQ(marks(R"({"tokenizer_class": "LlamaTokenizer", "legacy": false})"), std::nullopt);
 }
 
+// As transformers 4.57 and 5.24 by their default tokenizers, whether it is legacy or not.
+TEST_F(TokenizerFolderTest, TextsOfALlamaTokenizerThatPutsNoSpaceBeginWithoutAMark) {
+  const std::string model = test::Fixture("../examples/data/mistral-v1.model");
+  std::filesystem::copy(model, folder_.path("tokenizer.model"));
+  std::vector<uint32_t> marked, unmarked;
+  LoadTokenizer(model)->Encode("the end", &marked);
+  LoadTokenizer(model)->EncodeContinued("the end", &unmarked);
+  ASSERT_NE(marked, unmarked);
+  const auto ids_by = [&](const std::string& config) {
+    Write("tokenizer_config.json", config);
+    std::vector<uint32_t> ids;
+    LoadTokenizer(folder_.path())->Encode("the end", &ids);
+    return ids;
+  };
+  EXPECT_EQ(ids_by(R"({"tokenizer_class": "LlamaTokenizer"})"), marked);
+  EXPECT_EQ(ids_by(R"({"tokenizer_class": "T5Tokenizer", "add_prefix_space": false})"), marked);
+  for (const char* legacy : {"true", "false", "null"}) {
+    EXPECT_EQ(ids_by(std::string(R"({"tokenizer_class": "LlamaTokenizer", "add_prefix_space": false, )") +
+                     "\"legacy\": " + legacy + "}"),
+              unmarked)
+        << legacy;
+  }
+  EXPECT_EQ(ids_by(R"({"tokenizer_class": "LlamaTokenizer", "add_prefix_space": false,
+                       "trainwright_tokenizer": "sentencepiece"})"),
+            marked);
+}
+
+TEST_F(TokenizerFolderTest, ATokenizerThatPutsNoSpaceIsKnownByItsIdentity) {
+  const std::string model = test::Fixture("../examples/data/mistral-v1.model");
+  std::filesystem::copy(model, folder_.path("tokenizer.model"));
+  Write("tokenizer_config.json", R"({"tokenizer_class": "LlamaTokenizer", "add_prefix_space": false})");
+  const auto tokenizer = LoadTokenizer(folder_.path());
+  EXPECT_NE(tokenizer->identity().sha256, LoadTokenizer(model)->identity().sha256);
+  const auto recorded = TokenizerFromIdentity(tokenizer->identity());
+  EXPECT_FALSE(recorded->marks_start());
+  EXPECT_EQ(recorded->identity(), tokenizer->identity());
+}
+
 constexpr char kPrepends[] =
     R"({"normalizer": {"type": "Sequence", "normalizers": [{"type": "Prepend", "prepend": "\u2581"},
         {"type": "Replace", "pattern": {"String": " "}, "content": "\u2581"}]}, "pre_tokenizer": null,
