@@ -110,6 +110,13 @@ void ReadIntegers(IntegerType type, size_t count, BufferedReader* reader, const 
   }
 }
 
+/// The bits of 1 in an array of little-endian floating-point numbers; 0 of one of another type.
+uint64_t FloatOneOf(const std::string& type) {
+  if (type == "<f2") return 0x3C00;
+  if (type == "<f4") return 0x3F800000;
+  return type == "<f8" ? 0x3FF0000000000000 : 0;
+}
+
 }  // namespace
 
 NpyHeader ReadNpyHeader(BufferedReader* reader, const ArrayMeaning& meaning) {
@@ -137,8 +144,9 @@ NpyHeader ReadNpyHeader(BufferedReader* reader, const ArrayMeaning& meaning) {
     if (key == "descr") {
       const std::string type = parser.String();
       header.is_truth = type == "|b1";
-      if (header.is_truth) {
-        header.type = {1, false};
+      header.float_one = meaning.may_be_floats ? FloatOneOf(type) : 0;
+      if (header.is_truth || header.float_one != 0) {
+        header.type = {type[2] - '0', false};
         has_type = true;
       } else if (type.size() != 3 || (type[0] != '<' && type[0] != '|') ||
                  (type[1] != 'u' && type[1] != 'i') ||

@@ -18,21 +18,24 @@ struct IntegerType {
 };
 
 struct NpyHeader {
-  IntegerType type;
+  IntegerType type;             ///< of floating-point numbers that of their bits
   std::vector<uint64_t> shape;  ///< rows first; their product fits into 63 bits
   bool is_truth = false;        ///< one byte each, 0 or 1: a mask, no ids
   bool by_columns = false;      ///< column-major, which of one dimension means nothing
+  uint64_t float_one = 0;       ///< of floating-point numbers, as of MaskType: a mask, no ids
 };
 
 /// What an array holds, for messages.
 struct ArrayMeaning {
   const char *one, *many;
+  bool may_be_floats = false;  ///< floating-point numbers are read, too
 };
 inline constexpr ArrayMeaning kTokenIds = {"token id", "ids"}, kRowLengths = {"length of a row", "lengths"},
-                              kMaskValues = {"value of a mask", "values of a mask"};
+                              kMaskValues = {"value of a mask", "values of a mask", true};
 
 /// Reads the header of a .npy file up to its data.
-/// \throws Error{kBadInput}: not one, not of integers, big-endian, of a negative size
+/// \throws Error{kBadInput}: not one, not of integers (or floating-point numbers, where they may be),
+///     big-endian, of a negative size
 NpyHeader ReadNpyHeader(BufferedReader* reader, const ArrayMeaning& meaning = kTokenIds);
 
 /// The data of an array row by row. A column-major one of two dimensions is held in memory.

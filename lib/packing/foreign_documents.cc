@@ -372,11 +372,14 @@ class NpzRows final : public Rows {
     const NpyHeader header = ReadNpyHeader(reader.get());
     reader = ByRows(header, std::move(reader));
     Padding padding;
+    NpyHeader of_lengths, of_mask;
     for (const char* name : kLengthNames) {
       if (!padding.lengths)
-        padding.lengths = OpenArray(name, LengthShapes(header.shape), kRowLengths, &padding.lengths_type);
+        padding.lengths = OpenArray(name, LengthShapes(header.shape), kRowLengths, &of_lengths);
     }
-    padding.mask = OpenArray(kMaskName, {header.shape}, kMaskValues, &padding.mask_type.bits);
+    padding.lengths_type = of_lengths.type;
+    padding.mask = OpenArray(kMaskName, {header.shape}, kMaskValues, &of_mask);
+    padding.mask_type = {of_mask.type, of_mask.float_one};
     rows_ = RowsOfArray(std::move(reader), header, std::move(padding));
   }
   bool Next(std::vector<uint32_t>* run, bool* row_ends) override { return rows_->Next(run, row_ends); }
@@ -384,16 +387,15 @@ class NpzRows final : public Rows {
 
  private:
   std::unique_ptr<BufferedReader> OpenArray(const std::string& name, const Shapes& shapes,
-                                            const ArrayMeaning& meaning, IntegerType* type) {
+                                            const ArrayMeaning& meaning, NpyHeader* header) {
     const ZipEntry* entry = archive_.Find(name + ".npy");
     if (entry == nullptr) return nullptr;
     auto reader = std::make_unique<BufferedReader>(archive_.Open(*entry));
-    const NpyHeader header = ReadNpyHeader(reader.get(), meaning);
-    if (std::find(shapes.begin(), shapes.end(), header.shape) == shapes.end())
+    *header = ReadNpyHeader(reader.get(), meaning);
+    if (std::find(shapes.begin(), shapes.end(), header->shape) == shapes.end())
       throw Error(ErrorCode::kBadInput, reader->name(), "has another shape than the ids");
-    RefuseTruthAsLengths(header.is_truth && &meaning == &kRowLengths, reader->name());
-    *type = header.type;
-    return ByRows(header, std::move(reader));
+    RefuseTruthAsLengths(header->is_truth && &meaning == &kRowLengths, reader->name());
+    return ByRows(*header, std::move(reader));
   }
 
   MappedFile file_;

@@ -537,6 +537,25 @@ torch_file("lengths.pt", b"\x80\x02}(" + text("input_ids") + torch_tensor("IntSt
   EXPECT_THAT(message("lengths.pt"), HasSubstr("has torch.FloatStorage for lengths, and integers are read"));
 }
 
+TEST(ForeignDocumentsTest, FloatingPointMasksOfArchivesAreOf0And1AndNoIds) {
+  const TemporaryFolder folder;
+  RunPython(folder, R"py(
+CODES.update({"<f2": "e", "<f4": "f", "<f8": "d"})
+ids = array("<i4", "(2, 3)", 5, 6, 0, 7, 0, 0)
+for descr in "<f2", "<f4", "<f8":
+    archive(descr[1:] + ".npz", {"input_ids.npy": ids,
+                                 "attention_mask.npy": array(descr, "(2, 3)", 1, 1, 0, 1, -0.0, 0)})
+archive("fraction.npz", {"input_ids.npy": ids, "attention_mask.npy": array("<f4", "(2, 3)", 1, 1, 0.5, 1, 0, 0)})
+archive("ids.npz", {"input_ids.npy": array("<f4", "(2,)", 1, 1)})
+)py");
+  for (const char* name : {"f2.npz", "f4.npz", "f8.npz"}) {
+    EXPECT_EQ(Read(folder.path(name)), (std::vector<Document>{{5, 6}, {7}})) << name;
+  }
+  const auto message = [&](const char* name) { return MessageOf([&] { Read(folder.path(name)); }); };
+  EXPECT_THAT(message("fraction.npz"), HasSubstr("one of which is neither 0 nor 1"));
+  EXPECT_THAT(message("ids.npz"), HasSubstr("its elements are of type <f4; little-endian integers are read"));
+}
+
 /// Options that pack these inputs and leave out those that are corrupt.
 PackJobOptions SkippingOptions(std::vector<std::string> inputs, const TemporaryFolder& folder) {
   PackJobOptions options;
