@@ -66,7 +66,8 @@ hash_of() {
 # What shapes the shards: a name may stay where its content does not.
 shaping=("$model"/{config.json,chat_template.jinja,tokenizer_config.json,tokenizer.json,tokenizer.model,tokenizer.tiktoken})
 [[ -z $template ]] || shaping+=("$template" "$template"/{chat_template.jinja,tokenizer_config.json} "$(dirname "$template")/tokenizer_config.json")
-for file in "$model"/additional_chat_templates/*.jinja ${template:+"$template"/additional_chat_templates/*.jinja}; do
+for file in "$model"/{special_tokens_map.json,added_tokens.json} "$model"/additional_chat_templates/*.jinja \
+  ${template:+"$template"/additional_chat_templates/*.jinja}; do
   [[ ! -e $file ]] || shaping+=("$file")
 done
 made_of="$(sha256sum < "$data") $(hash_of "${shaping[@]}") $seq${template:+ $template}"

@@ -56,6 +56,11 @@ cp model/chat_template.jinja kept.jinja
 cp own.jinja model/chat_template.jinja
 fails 1 'was made of other conversations' "$finetune" --out tuned model talks.jsonl
 cp kept.jinja model/chat_template.jinja
+for file in special_tokens_map.json added_tokens.json; do
+  echo '{}' > "model/$file"
+  fails 1 'was made of other conversations' "$finetune" --out tuned model talks.jsonl
+  rm "model/$file"
+done
 
 # The question is that of what was read: not of lines left out, behind a byte order mark, of any shape and compression.
 asks() {
