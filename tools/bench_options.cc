@@ -52,7 +52,7 @@ void DefineCommandOptions(CLI::App& app, BenchOptions* options) {
       ->type_name("SYSTEM")
       ->group(group);
   app.add_option("--claims-only", options->claims_only,
-                 "Of --claims only those with this in their text, and no other tables.")
+                 "Of --claims only those with this in their text, with their runs and contradictions.")
       ->type_name("TEXT")
       ->group(group);
   AddChoice(
