@@ -336,7 +336,7 @@ ChatTemplate ParseChatTemplate(std::string_view text, const std::string& name) {
        {{TemplateItem::Kind::kLiteral, "\n\nContext: ", false}, {TemplateItem::Kind::kContent, "", false}});
   if (chat_template.pools_instruction() && !chat_template.part(TemplatePart::kText).front().loss) {
     throw Error(ErrorCode::kUsage, "template " + name,
-                "pools an instruction and its text, but not what stands between them", "",
+                "pools an instruction and its text, but not what is between them", "",
                 "begin the line text with [, or leave [ and ] out of the line instruction");
   }
   return chat_template;

@@ -360,7 +360,7 @@ TEST(ChatTemplateTest, WhatStandsBetweenAPooledInstructionAndItsTextIsPooled) {
               testing::HasSubstr("after its ]"));
   const std::string pooled = sound + "instruction [ {content} ]\n";
   EXPECT_THAT(test::MessageOf([&] { ParseChatTemplate(pooled + "text \"x\" [ {content} ]\n", "t"); }),
-              testing::HasSubstr("what stands between them"));
+              testing::HasSubstr("what is between them"));
 }
 
 TEST(ChatTemplateTest, NothingButAnInstructionIsKept) {
