@@ -6,20 +6,24 @@
 #include <cerrno>
 #include <cstdio>
 #include <filesystem>
+#include <system_error>
 
 #include "lib/base/error.h"
+#include "lib/base/log.h"
 #include "lib/io/byte_sink.h"
+#include "lib/io/output_link.h"
+#include "lib/io/remove_tree.h"
 
 namespace trainwright {
 namespace fs = std::filesystem;
 
 AtomicFolder::AtomicFolder(const std::string& path, bool replace)
-    : path_(WithoutLastSlash(path)), replace_(replace) {
+    : path_(WithoutLastSlash(FollowOutputLink(WithoutLastSlash(path)))), replace_(replace) {
+  RemoveStaleTemporariesOf(path_);  // first: it may bring back what made way for another
   std::error_code ignored;
   if (!replace && fs::exists(fs::symlink_status(path_, ignored))) throw ExistsAlready(path_);
   if (fs::exists(path_, ignored) && !fs::is_directory(path_, ignored))
     throw Error(ErrorCode::kUsage, path_, "is no folder, and the output is one");
-  RemoveStaleTemporariesOf(path_);
   lock_ = std::make_unique<LockedTemporary>(path_, LockedTemporary::Kind::kLockOfFolder);
   const std::string folder = lock_->folder_path();
   if (mkdir(folder.c_str(), 0777) != 0) throw SystemError(path_, "create", errno);
@@ -27,8 +31,7 @@ AtomicFolder::AtomicFolder(const std::string& path, bool replace)
 }
 
 AtomicFolder::~AtomicFolder() {
-  std::error_code ignored;
-  if (!temporary_.empty()) fs::remove_all(temporary_, ignored);
+  if (!temporary_.empty()) RemoveOwnTree(temporary_);
 }
 
 void AtomicFolder::Commit() {
@@ -36,22 +39,41 @@ void AtomicFolder::Commit() {
   for (const auto& entry : fs::recursive_directory_iterator(temporary_)) {
     if (entry.is_directory() && !entry.is_symlink()) SyncFolder(entry.path());
   }
-  // An exchange leaves no moment without a folder; the old one then has the temporary name.
-  const auto rename_with = [&](unsigned flags) {
-    return renameat2(AT_FDCWD, temporary_.c_str(), AT_FDCWD, path_.c_str(), flags) == 0;
-  };
-  bool done = rename_with(RENAME_NOREPLACE);
-  // Network file systems know no flags; the name was free when this began.
-  if (!done && (errno == EINVAL || errno == ENOSYS)) done = rename_with(0);
-  if (!done && errno == EEXIST && !replace_) throw ExistsAlready(path_);
-  const bool exchanged = !done && errno == EEXIST && rename_with(RENAME_EXCHANGE);
-  if (!done && !exchanged)
-    throw SystemError(path_, "rename", errno, "the folder was not written; an older one is untouched");
-  std::error_code ignored;
-  if (exchanged) fs::remove_all(temporary_, ignored);
+  const std::string replaced = PutInPlace();
   temporary_.clear();
+  if (const std::error_code error = replaced.empty() ? std::error_code() : RemoveOwnTree(replaced)) {
+    LogWarning(std::string(SystemError(replaced, "delete", error.value()).what()) +
+               "; it is what is left of the folder that was replaced");
+  }
   lock_.reset();
   SyncFolder(FolderOf(path_));
+}
+
+std::string AtomicFolder::PutInPlace() {
+  const auto rename_with = [](unsigned flags, const std::string& from, const std::string& to) {
+    return renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(), flags) == 0;
+  };
+  const auto failed = [&](int error) {
+    return SystemError(path_, "rename", error, "the folder was not written; an older one is untouched");
+  };
+  if (rename_with(RENAME_NOREPLACE, temporary_, path_)) return "";
+  if (errno == EEXIST) {
+    if (!replace_) throw ExistsAlready(path_);
+    // An exchange leaves no moment without a folder; the old one then has the temporary name.
+    if (rename_with(RENAME_EXCHANGE, temporary_, path_)) return temporary_;
+  }
+  if (errno != EINVAL && errno != ENOSYS) throw failed(errno);
+  // Network file systems know no flags.
+  std::error_code ignored;
+  const bool exists = fs::exists(fs::symlink_status(path_, ignored));
+  if (exists && !replace_) throw ExistsAlready(path_);
+  const std::string replaced = exists ? lock_->replaced_path() : "";
+  if (exists && !rename_with(0, path_, replaced)) throw failed(errno);
+  if (rename_with(0, temporary_, path_)) return replaced;
+  const int error = errno;
+  if (exists && !rename_with(0, replaced, path_))
+    throw SystemError(path_, "rename", error, "the older folder is " + replaced);
+  throw failed(error);
 }
 
 std::string WithoutLastSlash(std::string path) {

@@ -9,6 +9,7 @@
 #include <array>
 #include <cerrno>
 #include <cstdint>
+#include <cstdio>
 #include <filesystem>
 #include <optional>
 #include <string_view>
@@ -17,13 +18,14 @@
 #include "lib/base/error.h"
 #include "lib/io/byte_sink.h"
 #include "lib/io/descriptor.h"
+#include "lib/io/remove_tree.h"
 
 namespace trainwright {
 namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::string_view kMark = ".tmp-", kLockEnd = ".lock";
+constexpr std::string_view kMark = ".tmp-", kLockEnd = ".lock", kReplacedEnd = ".replaced";
 constexpr std::string_view kLetters = "abcdefghijklmnopqrstuvwxyz234567";
 constexpr size_t kRandomLetters = 8, kMostDigitsOfProcess = 7;
 
@@ -67,28 +69,38 @@ std::vector<std::string> NamesIn(const std::string& folder) {
   return names;
 }
 
-bool RemoveAll(const std::string& path) {
-  std::error_code ignored;
-  const auto count = fs::remove_all(path, ignored);
-  return count > 0 && count != static_cast<uintmax_t>(-1);
-}
-
 int OpenToJudge(const std::string& path) {
   constexpr int kFlags = O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
   const int fd = open(path.c_str(), O_RDWR | kFlags);  // network file systems lock nothing that is only read
   return fd >= 0 || errno != EACCES ? fd : open(path.c_str(), O_RDONLY | kFlags);
 }
 
+/// Removes the folder of a dead writer's lock. What made way for it gets its name back where that is free.
+/// \returns false where it cannot get it
+bool ClearFolderOf(const std::string& lock, const std::string& final_path) {
+  const std::string folder(WithoutLockEnd(lock)), replaced = folder + std::string(kReplacedEnd);
+  std::error_code ignored;
+  const auto is_there = [&](const std::string& path) {
+    return fs::exists(fs::symlink_status(path, ignored));
+  };
+  if (is_there(replaced) && !is_there(final_path) && std::rename(replaced.c_str(), final_path.c_str()) != 0)
+    return false;
+  RemoveOwnTree(replaced);
+  RemoveOwnTree(folder);
+  return true;
+}
+
 /// Removes a temporary, and the folder that it is the lock of, if nobody holds it.
-bool RemoveIfStale(const std::string& path) {
+/// \param final_path that it is the temporary of
+bool RemoveIfStale(const std::string& path, const std::string& final_path) {
   const int fd = OpenToJudge(path);
   if (fd < 0) return false;
   struct stat opened;
   const bool stale = fstat(fd, &opened) == 0 && S_ISREG(opened.st_mode) &&
                      TryToLock(fd) == LockOutcome::kTaken && IsNameOf(path, fd);
   // The lock goes last: while it is there, the folder is known.
-  if (stale && path.ends_with(kLockEnd)) RemoveAll(std::string(WithoutLockEnd(path)));
-  const bool removed = stale && unlink(path.c_str()) == 0;
+  const bool done = stale && (!path.ends_with(kLockEnd) || ClearFolderOf(path, final_path));
+  const bool removed = done && unlink(path.c_str()) == 0;
   close(fd);
   return removed;
 }
@@ -125,12 +137,16 @@ std::string LockedTemporary::folder_path() const {
   return std::string(WithoutLockEnd(path_));
 }
 
+std::string LockedTemporary::replaced_path() const {
+  return folder_path() + std::string(kReplacedEnd);
+}
+
 int RemoveStaleTemporaries(const std::string& folder, const std::function<bool(const std::string&)>& is_of) {
   int removed = 0;
   for (const std::string& file_name : NamesIn(folder)) {
     const std::optional<TemporaryName> name = Parse(WithoutLockEnd(file_name));
     if (!name || !name->is_random() || !is_of(name->output)) continue;
-    if (RemoveIfStale(folder + "/" + file_name)) ++removed;
+    if (RemoveIfStale(folder + "/" + file_name, folder + "/" + name->output)) ++removed;
   }
   return removed;
 }
@@ -145,7 +161,7 @@ int RemoveOldTemporaries(const std::string& folder, const std::function<bool(con
   for (const std::string& file_name : NamesIn(folder)) {
     const std::optional<TemporaryName> name = Parse(file_name);
     if (!name || !name->is_of_process() || !is_of(name->output)) continue;
-    if (RemoveAll(folder + "/" + file_name)) ++removed;
+    if (!RemoveOwnTree(folder + "/" + file_name)) ++removed;
   }
   return removed;
 }

@@ -5,6 +5,9 @@
 /// itself, of a folder on a file beside it with ".lock" after its name. Whoever can take the lock knows that
 /// the writer is gone, in whatever container, and on whatever host as far as the file system passes locks on,
 /// it was. Where there are no locks at all, nothing is taken for stale.
+///
+/// A folder that makes way for another has ".replaced" after the other's temporary name until that is in its
+/// place.
 #pragma once
 
 #include <functional>
@@ -27,6 +30,8 @@ class LockedTemporary {
   const std::string& path() const { return path_; }
   /// Of Kind::kLockOfFolder: the name for the folder, which is the caller's to make and to remove.
   std::string folder_path() const;
+  /// Of Kind::kLockOfFolder: the name for a folder that makes way for it.
+  std::string replaced_path() const;
   /// Open for writing.
   int fd() const { return fd_; }
   /// The name has another file by now, or none.
@@ -37,7 +42,7 @@ class LockedTemporary {
   int fd_ = -1;
 };
 
-/// Deletes temporaries of dead writers.
+/// Deletes temporaries of dead writers. What made way for a folder that did not arrive gets its name back.
 /// \param is_of given the name of an output, says whether its temporaries are meant
 /// \returns how many files and folders
 int RemoveStaleTemporaries(const std::string& folder, const std::function<bool(const std::string&)>& is_of);

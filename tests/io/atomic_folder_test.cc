@@ -7,12 +7,15 @@
 
 #include <filesystem>
 #include <set>
+#include <string>
 
+#include "lib/base/error.h"
 #include "tests/support/support.h"
 
 namespace trainwright {
 namespace {
 
+using test::CodeOf;
 using test::NamesIn;
 using test::ReadFile;
 using test::TemporaryFolder;
@@ -65,6 +68,62 @@ TEST(AtomicFolderTest, KilledWriterLeavesWhatTheNextOneOfTheSameNameRemoves) {
   EXPECT_EQ(NamesIn(folder.path()), left);
   { const AtomicFolder again(folder.path("ckpt-1"), /*replace=*/false); }
   EXPECT_TRUE(NamesIn(folder.path()).empty());
+}
+
+/// What a writer leaves that was killed after the old folder made way, and before its own had the place.
+void LeaveFolderThatMadeWay(const TemporaryFolder& folder) {
+  const std::string temporary = folder.path(".ckpt-1.tmp-abcdefgh");
+  WriteFile(temporary + ".lock", "");
+  for (const char* end : {"", ".replaced"}) std::filesystem::create_directory(temporary + end);
+  WriteFile(temporary + "/file", "new");
+  WriteFile(temporary + ".replaced/file", "old");
+}
+
+TEST(AtomicFolderTest, AFolderThatMadeWayForOneThatDidNotArriveIsBroughtBack) {
+  const TemporaryFolder folder;
+  LeaveFolderThatMadeWay(folder);
+  EXPECT_EQ(CodeOf([&] { AtomicFolder(folder.path("ckpt-1"), /*replace=*/false); }), ErrorCode::kUsage);
+  EXPECT_EQ(ReadFile(folder.path("ckpt-1/file")), "old");
+  EXPECT_EQ(NamesIn(folder.path()), std::set<std::string>{"ckpt-1"});
+  // Where another has the place by now, it goes.
+  WriteFile(folder.path("ckpt-1/file"), "newest");
+  LeaveFolderThatMadeWay(folder);
+  { const AtomicFolder given_up(folder.path("ckpt-1"), /*replace=*/true); }
+  EXPECT_EQ(ReadFile(folder.path("ckpt-1/file")), "newest");
+  EXPECT_EQ(NamesIn(folder.path()), std::set<std::string>{"ckpt-1"});
+}
+
+TEST(AtomicFolderTest, AReadOnlyFolderIsReplacedAndGone) {
+  namespace fs = std::filesystem;
+  const TemporaryFolder folder;
+  fs::create_directories(folder.path("out/closed/inner"));
+  WriteFile(folder.path("out/closed/inner/file"), "old");
+  const fs::perms read_only = fs::perms::owner_read | fs::perms::owner_exec;
+  for (const char* name : {"out/closed/inner", "out/closed", "out"}) {
+    fs::permissions(folder.path(name), read_only);
+  }
+  AtomicFolder output(folder.path("out"), /*replace=*/true);
+  WriteFile(output.temporary() + "/file", "new");
+  output.Commit();
+  EXPECT_EQ(ReadFile(folder.path("out/file")), "new");
+  EXPECT_EQ(NamesIn(folder.path()), std::set<std::string>{"out"});
+}
+
+// As a file's link is.
+TEST(AtomicFolderTest, ALinkToAFolderIsFollowed) {
+  namespace fs = std::filesystem;
+  const TemporaryFolder folder;
+  fs::create_directories(folder.path("disk/out"));
+  WriteFile(folder.path("disk/out/file"), "old");
+  fs::create_directory_symlink("disk/out", folder.path("link"));
+  EXPECT_EQ(CodeOf([&] { AtomicFolder(folder.path("link"), /*replace=*/false); }), ErrorCode::kUsage);
+  AtomicFolder output(folder.path("link/"), /*replace=*/true);
+  WriteFile(output.temporary() + "/file", "new");
+  output.Commit();
+  EXPECT_TRUE(fs::is_symlink(folder.path("link")));
+  EXPECT_EQ(ReadFile(folder.path("disk/out/file")), "new");
+  EXPECT_EQ(NamesIn(folder.path()), (std::set<std::string>{"disk", "link"}));
+  EXPECT_EQ(NamesIn(folder.path("disk")), std::set<std::string>{"out"});
 }
 
 }  // namespace

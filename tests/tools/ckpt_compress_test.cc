@@ -112,6 +112,50 @@ TEST_F(CkptCompressFaultTest, AKillOrAFullDiskLeavesTheOldFolder) {
   EXPECT_EQ(result.standard_output, "") << result.standard_error;
 }
 
+// As on network file systems.
+TEST_F(CkptCompressFaultTest, AFolderIsReplacedWhereRenamesKnowNoFlags) {
+  const ProcessResult result = Shell(R"sh(
+    mkdir a b; cp other.safetensors a/x.safetensors; cp m.safetensors b/x.safetensors
+    ckpt-compress -q a -o out && ckpt-compress -q b -o new
+    export SYSCALL_NO_RENAME_FLAGS=1
+    LD_PRELOAD=$PRELOAD ckpt-compress -q b -o out 2> log; echo $?
+    LD_PRELOAD=$PRELOAD ckpt-compress -q -f b -o out; echo $?
+    diff -r out new
+    LD_PRELOAD=$PRELOAD ckpt-compress -q b -o third; echo $?
+    diff -r third new
+    ls -A | grep tmp-
+    true)sh");
+  EXPECT_EQ(result.standard_output, "2\n0\n0\n") << result.standard_error;
+}
+
+// The renames are those of the file, of the old folder and of the new one.
+TEST_F(CkptCompressFaultTest, AKillOrAFailureBetweenTwoRenamesLosesNoFolder) {
+  const ProcessResult result = Shell(R"sh(
+    mkdir a b; cp other.safetensors a/x.safetensors; cp m.safetensors b/x.safetensors
+    ckpt-compress -q a -o out && cp -r out old && ckpt-compress -q b -o new
+    export SYSCALL_NO_RENAME_FLAGS=1
+    LD_PRELOAD=$PRELOAD SYSCALL_FAULT='rename out 3 EIO' ckpt-compress -q -f b -o out 2> log; echo $?
+    diff -r out old
+    ls -A | grep tmp-
+    LD_PRELOAD=$PRELOAD SYSCALL_FAULT='rename out 3 KILL' ckpt-compress -q -f b -o out 2> log; echo $?
+    [ ! -e out ] || echo 'not between the two'
+    ckpt-compress -q b -o out 2> log; echo $?
+    diff -r out old
+    ls -A | grep tmp-
+    ckpt-compress -q -f b -o out && diff -r out new)sh");
+  EXPECT_EQ(result.standard_output, "4\n137\n2\n") << result.standard_error;
+}
+
+TEST_F(CkptCompressFaultTest, AReplacedFolderThatCannotBeDeletedIsNamed) {
+  const ProcessResult result = Shell(R"sh(
+    mkdir ckpt; cp m.safetensors ckpt; ckpt-compress -q --fast ckpt
+    LD_PRELOAD=$PRELOAD SYSCALL_FAULT='unlinkat .ckpt.twc.tmp- 1 EIO...' ckpt-compress -f ckpt 2> log; echo $?
+    left=$(ls -A | grep '^[.]ckpt.twc.tmp-')
+    grep -c "warning: ./$left: delete failed: Input/output error; it is what is left of the folder" log
+    ckpt-compress -l ckpt.twc | grep -c 'level default')sh");
+  EXPECT_EQ(result.standard_output, "0\n1\n1\n") << result.standard_error;
+}
+
 TEST_F(CkptCompressFaultTest, AFileThatIsWrittenToMeanwhileIsNoticed) {
   const ProcessResult result = Shell(R"sh(
     for change in 'printf x >> m.safetensors' 'touch m.safetensors' 'mv new m.safetensors' \

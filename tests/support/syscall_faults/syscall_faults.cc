@@ -23,7 +23,7 @@ struct Fault {
 };
 constinit Fault fault;
 char recorded_path[256];
-bool recording = false;
+bool recording = false, no_rename_flags = false;
 std::vector<trainwright::test::RecordedSyscall>* recorded = nullptr;
 
 template <typename Function>
@@ -77,6 +77,7 @@ int Open(const char* name, const char* path, int flags, mode_t mode) {
 
 [[gnu::constructor]] void ReadEnvironment() {
   if (const char* text = std::getenv("SYSCALL_FAULT")) trainwright::test::SetSyscallFault(text);
+  no_rename_flags = std::getenv("SYSCALL_NO_RENAME_FLAGS") != nullptr;
 }
 
 }  // namespace
@@ -163,6 +164,13 @@ extern "C" {
 
 [[gnu::visibility("default")]] int renameat2(int from_folder, const char* from, int to_folder, const char* to,
                                              unsigned flags) noexcept {
+  if (flags != 0 && no_rename_flags) {
+    // Whether a name is taken the kernel knows without the file system.
+    const bool is_taken =
+        flags == RENAME_NOREPLACE && faccessat(to_folder, to, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
+    errno = is_taken ? EEXIST : EINVAL;
+    return -1;
+  }
   if (Fails("rename", to, from)) return -1;
   return Next<int (*)(int, const char*, int, const char*, unsigned)>("renameat2")(from_folder, from,
                                                                                   to_folder, to, flags);
