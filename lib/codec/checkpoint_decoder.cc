@@ -87,8 +87,7 @@ std::vector<uint8_t> ReadPrologue(Reader* reader, const SafetensorsEntry& entry,
   reader->Append(BlockDecoder::kHeadBytes, &prologue);
   try {
     const uint64_t size = BlockDecoder::PrologueBytes(prologue, object);
-    // Side information grows with rows and columns, which are fewer than elements.
-    if (size > (uint64_t{1} << 20) + 2 * (entry.end - entry.begin))
+    if (size > MostPrologueBytes(entry))
       throw Error(ErrorCode::kBadInput, object, "its prologue claims to be larger than the tensor");
     reader->Append(size - prologue.size(), &prologue);
   } catch (const Error& error) {

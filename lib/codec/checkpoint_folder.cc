@@ -74,7 +74,7 @@ std::string RestoredPath(const std::string& relative) {
 }
 
 /// Neither may the output lie in what is read, nor may what is read vanish with what the output replaces.
-void RefuseOverlap(const std::string& output, const std::string& input, const std::string& base) {
+void RefuseOverlap(const std::string& output, const std::string& input, const CompressJobOptions& options) {
   std::error_code ignored;
   const auto place_of = [&](const std::string& path) {
     return fs::weakly_canonical(WithoutLastSlash(path), ignored);
@@ -84,8 +84,10 @@ void RefuseOverlap(const std::string& output, const std::string& input, const st
     throw Error(ErrorCode::kUsage, output, "is inside the folder to be read", "",
                 "choose a place outside with -o");
   }
-  for (const std::string& read : {input, base}) {
-    if (read.empty() || !IsInside(place_of(read), target)) continue;
+  std::vector<std::string> all_read = {input, options.base};
+  all_read.insert(all_read.end(), options.inputs.begin(), options.inputs.end());
+  for (const std::string& read : all_read) {
+    if (read.empty() || read == "-" || !IsInside(place_of(read), target)) continue;
     throw Error(ErrorCode::kUsage, output, "holds " + read + ", which is read", "",
                 "choose another place with -o");
   }
@@ -95,6 +97,17 @@ void RefuseOverlap(const std::string& output, const std::string& input, const st
 /// \throws Error{kBadInput} when it is no safetensors file at all
 bool HoldsCompressed(const std::string& path) {
   return IsCompressedCheckpoint(*OpenRandomReader(path));
+}
+
+/// Likewise, in a folder that is compressed. A file whose header cannot be read counts, so that its fault is
+/// named beside what is said about the others.
+bool MayHoldCompressed(const std::string& path) {
+  try {
+    return HoldsCompressed(path);
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::kBadInput) throw;
+    return true;
+  }
 }
 
 /// The files of a folder to be compressed, by what becomes of them; paths relative to it.
@@ -222,7 +235,7 @@ CompressJobOptions OptionsFor(const std::string& path, const std::string& folder
 
 CompressReport CompressFolder(const std::string& input, const std::string& output,
                               const CompressJobOptions& options) {
-  RefuseOverlap(output, input, options.base);
+  RefuseOverlap(output, input, options);
   CompressReport report;
   bool has_base = options.base.empty();
   try {
@@ -262,7 +275,7 @@ CompressReport CompressFolder(const std::string& input, const std::string& outpu
 
 CompressReport RestoreFolder(const std::string& input, const std::string& output,
                              const CompressJobOptions& options) {
-  RefuseOverlap(output, input, options.base);
+  RefuseOverlap(output, input, options);
   CompressReport report;
   try {
     const std::vector<fs::path> paths = PathsBelow(input);
@@ -278,7 +291,8 @@ CompressReport RestoreFolder(const std::string& input, const std::string& output
         report.Add(RestoreFile(from, folder.temporary() + "/" + restored, OptionsFor(from, input, options)));
       }
     });
-    if (report.files == 0) throw NothingCompressed(input);
+    if (report.files == 0 && report.lost_files.empty()) throw NothingCompressed(input);
+    if (report.files == 0) return report;
     CopyFolderPermissions(input, folder.temporary());
     folder.Commit();
   } catch (const fs::filesystem_error& error) {
@@ -296,7 +310,7 @@ std::vector<std::string> CompressedFilesIn(const std::string& folder) {
       const bool is_named = !RestoredPath(relative).empty();
       has_named = has_named || is_named;
       const bool has_form = !CompressedName(relative, CompressedForm::kSafetensors).empty();
-      if (is_named || (has_form && HoldsCompressed(path))) paths.push_back(path);
+      if (is_named || (has_form && MayHoldCompressed(path))) paths.push_back(path);
     });
     if (!has_named) throw NothingCompressed(folder);
   } catch (const fs::filesystem_error& error) {

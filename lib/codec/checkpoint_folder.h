@@ -21,11 +21,12 @@ std::string RestoredFolderName(const std::string& folder);
 /// already, when no file has a base, when the output would replace what is read
 CompressReport CompressFolder(const std::string& input, const std::string& output,
                               const CompressJobOptions& options);
+/// With keep_going the output lacks files of which nothing is left, and is not made where that is so of all.
 /// \throws as RestoreFile; Error{kUsage} when two files would get one name
 CompressReport RestoreFolder(const std::string& input, const std::string& output,
                              const CompressJobOptions& options);
 /// Paths of the compressed files in a folder and its subfolders, sorted: those of such a name, and the
-/// safetensors files that are compressed under a plain name.
+/// safetensors files that are compressed under a plain name, or whose header cannot be read.
 /// \throws Error{kBadInput} when none has such a name
 std::vector<std::string> CompressedFilesIn(const std::string& folder);
 /// The options for one of them: with the base of its name.

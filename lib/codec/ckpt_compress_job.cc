@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <chrono>
 #include <filesystem>
+#include <functional>
+#include <iterator>
 #include <memory>
 #include <optional>
 #include <thread>
@@ -77,6 +79,7 @@ class Job {
     job_.base = options.base;
     job_.writer = std::string("ckpt-compress ") + TRAINWRIGHT_VERSION;
     inputs_ = options.inputs.empty() ? std::vector<std::string>{"-"} : options.inputs;
+    job_.inputs = inputs_;
   }
 
   int Run() {
@@ -123,6 +126,11 @@ class Job {
       throw refuse("-o", "has no meaning with -l or -t, which write nothing");
     if (!options_.output.empty() && inputs_.size() > 1)
       throw refuse("-o", "names one output, and there are " + std::to_string(inputs_.size()) + " inputs");
+    if (parts && inputs_.size() > 1 && options_.to != OutputForm::kRaw) {
+      throw refuse("--tensor and --slice",
+                   "make one safetensors file, and there are " + std::to_string(inputs_.size()) + " inputs",
+                   "name one input, or take the bytes alone with --to raw");
+    }
     if (std::count(inputs_.begin(), inputs_.end(), "-") > 1)
       throw refuse("-", "standard input can be read once");
     if (inputs_[0] == "-" && isatty(STDIN_FILENO) == 1)
@@ -144,6 +152,14 @@ class Job {
                 "", "name the output with -o");
   }
 
+  /// What is read is not written, be it before its time or after.
+  void RefuseToReplaceWhatIsRead(const std::string& output, const std::string& base) const {
+    std::vector<std::string> read = {base};
+    std::copy_if(inputs_.begin(), inputs_.end(), std::back_inserter(read),
+                 [](const std::string& input) { return !IsFolder(input); });
+    RefuseToReplaceInputs(output, read);
+  }
+
   /// Of a base that is a folder, the file with the name of the input.
   CompressJobOptions OptionsForFile(const std::string& input) const {
     return input == "-" ? job_ : OptionsFor(input, FolderOf(input), job_);
@@ -163,7 +179,7 @@ class Job {
     std::string output;
     if (options_.decompress) {
       output = OutputFor(input, folder ? RestoredFolderName(input) : RestoredName(input));
-      if (!folder) RefuseToReplaceInputs(output, {input, job.base});
+      if (!folder) RefuseToReplaceWhatIsRead(output, job.base);
       report = folder ? RestoreFolder(input, output, job) : RestoreFile(input, output, job);
     } else if (folder) {
       output = OutputFor(input, CompressedFolderName(input));
@@ -182,27 +198,43 @@ class Job {
         throw Error(ErrorCode::kUsage, job_.base, "holds no base for " + input, "",
                     "a base has the name of its file");
       }
-      RefuseToReplaceInputs(output, {input, job.base});
+      RefuseToReplaceWhatIsRead(output, job.base);
       report = CompressFile(input, output, job);
     }
     const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
     for (const std::string& path : report.kept) LogInfo(path + ": is compressed already, copied as it is");
+    const int status = TellLosses(report, output);
+    if (report.files > 0) {
+      LogInfo((IsStandardOutput(output) ? "" : output + ": ") + Describe(report) + ", " +
+              FormatFixed(static_cast<double>(report.source_bytes) / 1e6 / elapsed.count(), 1) + " MB/s");
+    }
+    total_.Add(report);
+    return status;
+  }
+
+  /// What a restored output lacks.
+  int TellLosses(const CompressReport& report, const std::string& output) {
+    const std::string title = IsStandardOutput(output) ? "standard output" : output;
     for (const DamagedBlock& damage : report.damage) LogError(damage.message);
     if (report.tensors_lost > 0) {
-      LogWarning(TitleOf(output) + " lacks " + std::to_string(report.tensors_lost) + " of " +
+      LogWarning(title + " lacks " + std::to_string(report.tensors_lost) + " of " +
                  std::to_string(report.tensors) + " tensors, which are damaged");
     }
-    LogInfo((IsStandardOutput(output) ? "" : output + ": ") + Describe(report) + ", " +
-            FormatFixed(static_cast<double>(report.source_bytes) / 1e6 / elapsed.count(), 1) + " MB/s");
-    total_.Add(report);
-    return report.tensors_lost > 0 ? kDamaged : 0;
+    for (const Error& lost : report.lost_files) TellLater(lost);
+    if (!report.lost_files.empty() && report.files > 0) {
+      LogWarning(title + " lacks " + std::to_string(report.lost_files.size()) + " of " +
+                 std::to_string(report.lost_files.size() + report.files) +
+                 " files, of which nothing could be restored");
+    }
+    return report.damage.empty() && report.lost_files.empty() ? 0 : kDamaged;
   }
 
   int Extract(const std::string& input) {
     if (IsFolder(input))
       throw Error(ErrorCode::kUsage, input, "is a folder", "", "name the file that holds the tensor");
     const std::unique_ptr<RandomReader> file = OpenInput(input);
-    const CompressedCheckpoint checkpoint(file.get(), /*may_be_cut=*/true);
+    const CompressedCheckpoint checkpoint(file.get(), /*may_be_damaged=*/true);
+    if (checkpoint.problem()) LogWarning(*checkpoint.problem());
     const std::string base_path = OptionsForFile(input).base;
     RefuseToReplaceInputs(options_.output, {input, base_path});
     const std::unique_ptr<BaseTensors> base = base_path.empty() ? nullptr : OpenBase(base_path);
@@ -223,12 +255,13 @@ class Job {
   }
 
   int List(const std::string& input) {
+    int status = 0;
     for (const std::string& path : IsFolder(input) ? CompressedFilesIn(input) : std::vector{input})
-      ListFile(path);
-    return 0;
+      status = std::max(status, Inspect(path, [&] { return ListFile(path); }));
+    return status;
   }
 
-  void ListFile(const std::string& path) {
+  int ListFile(const std::string& path) {
     const std::unique_ptr<RandomReader> file = OpenInput(path);
     const CompressedCheckpoint checkpoint(file.get());
     const std::vector<TensorListing> tensors = ListTensors(checkpoint);
@@ -252,7 +285,7 @@ class Job {
       if (checkpoint.head().base_hash) json["base_xxh128"] = HexEncode(*checkpoint.head().base_hash);
       for (const TensorListing& tensor : tensors) json["tensors"].push_back(ToJson(tensor));
       Print(JsonLineOf(json));
-      return;
+      return 0;
     }
     Table table({"tensor", "dtype", "shape", "bytes", "compressed", "ratio", "method"});
     for (const TensorListing& tensor : tensors) {
@@ -264,27 +297,35 @@ class Job {
           Describe(report) +
           (checkpoint.head().base_hash ? ", base " + HexEncode(*checkpoint.head().base_hash) : "") + "\n" +
           table.ToString());
+    return 0;
   }
 
   int Test(const std::string& input) {
     int status = 0;
     for (const std::string& path : IsFolder(input) ? CompressedFilesIn(input) : std::vector{input}) {
-      try {
-        status = std::max(
-            status, TestFile(path, IsFolder(input) ? OptionsFor(path, input, job_) : OptionsForFile(path)));
-      } catch (const Error& error) {
-        const bool is_of_file = error.object() == TitleOf(path) ||  // and not of the base
-                                error.object().starts_with(TitleOf(path) + ": ");
-        if (error.code() != ErrorCode::kBadInput || !is_of_file) throw;
-        PrintDamaged(path, error);
-        TellDamage();
-        damage_ = error;
-      }
+      status = std::max(status, Inspect(path, [&] {
+                          return TestFile(
+                              path, IsFolder(input) ? OptionsFor(path, input, job_) : OptionsForFile(path));
+                        }));
     }
     return status;
   }
 
-  /// Of a file that is damaged where nothing behind the damage can be checked.
+  /// Looks at one file of several, and goes on where it is damaged.
+  int Inspect(const std::string& path, const std::function<int()>& look) {
+    try {
+      return look();
+    } catch (const Error& error) {
+      const bool is_of_file = error.object() == TitleOf(path) ||  // and not of the base
+                              error.object().starts_with(TitleOf(path) + ": ");
+      if (error.code() != ErrorCode::kBadInput || !is_of_file) throw;
+      PrintDamaged(path, error);
+      TellLater(error);
+      return kDamaged;
+    }
+  }
+
+  /// Of a file that is damaged where nothing behind the damage can be checked or listed.
   void PrintDamaged(const std::string& path, const Error& error) {
     if (!options_.json) {
       Print(TitleOf(path) + ": damaged\n");
@@ -295,6 +336,12 @@ class Job {
     const std::string message = error.what();
     json["damage"].push_back({{"tensor", nullptr}, {"block", nullptr}, {"message", message}});
     Print(JsonLineOf(json));
+  }
+
+  /// The last is how the run ends.
+  void TellLater(const Error& damage) {
+    TellDamage();
+    damage_ = damage;
   }
 
   /// Says what would otherwise go unsaid behind another error.
@@ -316,9 +363,10 @@ class Job {
       json.update(ToJson(report));
       json["damage"] = nlohmann::ordered_json::array();
       for (const DamagedBlock& damage : report.damage) {
-        json["damage"].push_back({{"tensor", damage.tensor},
-                                  {"block", damage.block ? nlohmann::ordered_json(*damage.block) : nullptr},
-                                  {"message", damage.message}});
+        json["damage"].push_back(
+            {{"tensor", damage.tensor ? nlohmann::ordered_json(*damage.tensor) : nullptr},
+             {"block", damage.block ? nlohmann::ordered_json(*damage.block) : nullptr},
+             {"message", damage.message}});
       }
       Print(JsonLineOf(json));
     } else {
@@ -338,7 +386,7 @@ class Job {
   CompressJobOptions job_;
   std::vector<std::string> inputs_;
   CompressReport total_;
-  std::optional<Error> damage_;  ///< the last that ended the test of a file, thrown when all have been tested
+  std::optional<Error> damage_;  ///< the last that ended the look at a file, thrown when all have had theirs
 };
 
 }  // namespace

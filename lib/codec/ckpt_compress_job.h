@@ -30,7 +30,8 @@ struct CkptCompressOptions {
 /// Handles the inputs one after another; listings go to standard output.
 /// \param summary gets the counts of all
 /// \returns 0, or 3 when an input is damaged and that was asked (-t) or skipped (--keep-going)
-/// \throws Error: kUsage (options that do not go together, an output that exists), kBadInput, kIo
+/// \throws Error: kUsage (options that do not go together, an output that exists), kBadInput (with -t, -l and
+///     --keep-going after the other inputs), kIo
 int RunCkptCompress(const CkptCompressOptions& options, ProgressMode progress,
                     nlohmann::ordered_json* summary);
 

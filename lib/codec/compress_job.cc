@@ -144,12 +144,51 @@ CompressReport FindDamage(const CompressedCheckpoint& checkpoint, BaseTensors* b
                         .source_bytes = checkpoint.head().SourceBytes(),
                         .compressed_bytes = checkpoint.file().size_bytes(),
                         .content_checked = !checkpoint.head().base_hash || base != nullptr};
-  if (base != nullptr) CheckBase(checkpoint.head(), base, checkpoint.file().name());
+  if (base != nullptr) checkpoint.RequireBase(base);
+  if (checkpoint.problem()) report.damage.push_back({{}, {}, *checkpoint.problem()});
   for (size_t entry = 0; entry < checkpoint.tensors(); ++entry) {
     const std::vector<DamagedBlock> damage = checkpoint.FindDamage(entry, base);
     report.tensors_lost += damage.empty() ? 0 : 1;
     report.damage.insert(report.damage.end(), damage.begin(), damage.end());
   }
+  return report;
+}
+
+/// Restores the tensors that are sound.
+CompressReport RestoreSound(const std::string& input, const std::string& output,
+                            const CompressJobOptions& options, BaseTensors* base) {
+  const std::optional<FileState> state = input == "-" ? std::nullopt : SettledStateOf(input);
+  const std::unique_ptr<RandomReader> file = OpenInput(input);
+  std::optional<CompressedCheckpoint> checkpoint;
+  try {
+    checkpoint.emplace(file.get(), /*may_be_damaged=*/true);
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::kBadInput) throw;
+    if (state) ThrowIfChangedSince(*state, input);  // what another writes to is not what is damaged
+    return {.lost_files = {error}};
+  }
+  checkpoint->RequireBase(base);
+  CompressReport report = FindDamage(*checkpoint, base);
+  std::vector<TensorPart> sound;
+  std::vector<std::string> lost;
+  for (const SafetensorsEntry& entry : checkpoint->head().source.entries) {
+    const bool damaged = std::any_of(report.damage.begin(), report.damage.end(),
+                                     [&](const DamagedBlock& block) { return block.tensor == entry.name; });
+    if (damaged) {
+      lost.push_back(entry.name);
+    } else {
+      sound.push_back({entry.name, {}, {}});
+    }
+  }
+  const std::unique_ptr<ByteSink> sink = OpenOutput(output, input, false, options.force);
+  if (lost.empty()) {
+    sink->Write(checkpoint->head().SourceHead());
+    ExtractRaw(*checkpoint, sound, base, sink.get());
+  } else {
+    ExtractSafetensors(*checkpoint, sound, base, lost, sink.get());
+  }
+  if (state) ThrowIfChangedSince(*state, input);
+  sink->Commit();
   return report;
 }
 
@@ -162,6 +201,7 @@ void CompressReport::Add(const CompressReport& other) {
   compressed_bytes += other.compressed_bytes;
   tensors_lost += other.tensors_lost;
   damage.insert(damage.end(), other.damage.begin(), other.damage.end());
+  lost_files.insert(lost_files.end(), other.lost_files.begin(), other.lost_files.end());
   content_checked = content_checked && other.content_checked;
   kept.insert(kept.end(), other.kept.begin(), other.kept.end());
 }
@@ -257,34 +297,7 @@ CompressReport CompressFile(const std::string& input, const std::string& output,
 CompressReport RestoreFile(const std::string& input, const std::string& output,
                            const CompressJobOptions& options) {
   const std::unique_ptr<BaseTensors> base = BaseOf(options);
-  if (options.keep_going) {
-    const std::optional<FileState> state = input == "-" ? std::nullopt : SettledStateOf(input);
-    const std::unique_ptr<RandomReader> file = OpenInput(input);
-    const CompressedCheckpoint checkpoint(file.get(), /*may_be_cut=*/true);
-    CheckBase(checkpoint.head(), base.get(), file->name());
-    CompressReport report = FindDamage(checkpoint, base.get());
-    std::vector<TensorPart> sound;
-    std::vector<std::string> lost;
-    for (const SafetensorsEntry& entry : checkpoint.head().source.entries) {
-      const bool damaged = std::any_of(report.damage.begin(), report.damage.end(),
-                                       [&](const DamagedBlock& block) { return block.tensor == entry.name; });
-      if (damaged) {
-        lost.push_back(entry.name);
-      } else {
-        sound.push_back({entry.name, {}, {}});
-      }
-    }
-    const std::unique_ptr<ByteSink> sink = OpenOutput(output, input, false, options.force);
-    if (lost.empty()) {
-      sink->Write(checkpoint.head().SourceHead());
-      ExtractRaw(checkpoint, sound, base.get(), sink.get());
-    } else {
-      ExtractSafetensors(checkpoint, sound, base.get(), lost, sink.get());
-    }
-    if (state) ThrowIfChangedSince(*state, input);  // what another writes to is not what is damaged
-    sink->Commit();
-    return report;
-  }
+  if (options.keep_going) return RestoreSound(input, output, options, base.get());
   BufferedReader reader(OpenSource(input));
   const std::unique_ptr<ByteSink> sink = OpenOutput(output, input, false, options.force);
   const DecodedCheckpoint decoded = DecodeCheckpoint(
@@ -298,7 +311,7 @@ CompressReport VerifyFile(const std::string& input, const CompressJobOptions& op
   std::unique_ptr<RandomReader> file;
   if (options.keep_going) {
     file = OpenInput(input);
-    CompressReport report = FindDamage(CompressedCheckpoint(file.get(), /*may_be_cut=*/true), base.get());
+    CompressReport report = FindDamage(CompressedCheckpoint(file.get(), /*may_be_damaged=*/true), base.get());
     if (!report.damage.empty()) return report;
   }
   BufferedReader reader(file ? SourceOf(file.get()) : OpenSource(input));

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "lib/base/error.h"
 #include "lib/codec/checkpoint_decoder.h"
 #include "lib/codec/checkpoint_encoder.h"
 #include "lib/codec/compressed_checkpoint.h"
@@ -28,7 +29,9 @@ struct CompressJobOptions {
   bool force = false;       ///< replace files, write binary to a terminal
   bool keep_going = false;  ///< restore the tensors that are sound
   std::string base;         ///< path, empty: none
-  std::string writer;       ///< see CompressedHead
+  /// All of the run, this one with them: a folder that is written may replace none of them.
+  std::vector<std::string> inputs = {};
+  std::string writer;  ///< see CompressedHead
   std::function<void(uint64_t source_bytes)> progress = {};
 };
 
@@ -37,7 +40,10 @@ struct CompressReport {
   uint64_t source_bytes = 0, compressed_bytes = 0;
   uint64_t tensors_lost = 0;              ///< with keep_going
   std::vector<DamagedBlock> damage = {};  ///< with keep_going
-  bool content_checked = true;            ///< false: without the base only what is stored was checked
+  /// With keep_going: why there is no output of a file, which `files` does not count: not even its header is
+  /// left.
+  std::vector<Error> lost_files = {};
+  bool content_checked = true;         ///< false: without the base only what is stored was checked
   std::vector<std::string> kept = {};  ///< of a folder: files that are compressed already, copied as they are
   void Add(const CompressReport& other);
 };
@@ -60,7 +66,8 @@ bool IsCompressed(BufferedReader* reader);
 /// rule of the format; Error{kIo} also when the input changes meanwhile
 CompressReport CompressFile(const std::string& input, const std::string& output,
                             const CompressJobOptions& options);
-/// With keep_going an input with damaged tensors gives a safetensors file of the others.
+/// With keep_going an input with damaged tensors gives a safetensors file of the others, and one in which no
+/// tensor is found gives nothing and is no error.
 CompressReport RestoreFile(const std::string& input, const std::string& output,
                            const CompressJobOptions& options);
 /// Decodes and checks everything. With keep_going damage is reported, not thrown.

@@ -186,22 +186,44 @@ void StoredTensor::Read(uint64_t first, uint64_t size, const std::function<void(
   }
 }
 
-CompressedCheckpoint::CompressedCheckpoint(const RandomReader* file, bool may_be_cut) : file_(file) {
-  const uint64_t size = file->size_bytes();
-  const std::string& name = file->name();
-  const std::vector<uint8_t> prefix = file->ReadAt(0, std::min<uint64_t>(size, kStreamPrefixBytes));
+CompressedCheckpoint::CompressedCheckpoint(const RandomReader* file, bool may_be_damaged) : file_(file) {
+  try {
+    ReadEnds(may_be_damaged);
+  } catch (const Error& error) {
+    if (!may_be_damaged || error.code() != ErrorCode::kBadInput) throw;
+    std::optional<SalvagedCheckpoint> salvaged = Salvage(*file);
+    if (!salvaged) throw;
+    TakeSalvaged(std::move(*salvaged));
+    problem_ = error.what();
+  }
+}
+
+void CompressedCheckpoint::TakeSalvaged(SalvagedCheckpoint salvaged) {
+  head_ = std::move(salvaged.head);
+  places_ = std::move(salvaged.places);
+  tail_ = {};
+  for (const std::optional<CodedPlace>& place : places_)
+    tail_.coded_bytes.push_back(place ? place->size_bytes : 0);
+}
+
+/// Head and, of a stream, footer.
+/// \param may_be_cut a container's head has the sizes of all tensors: those in front of its end can be read
+void CompressedCheckpoint::ReadEnds(bool may_be_cut) {
+  const uint64_t size = file_->size_bytes();
+  const std::string& name = file_->name();
+  const std::vector<uint8_t> prefix = file_->ReadAt(0, std::min<uint64_t>(size, kStreamPrefixBytes));
   uint64_t begin, end;
   if (IsStream(prefix)) {
     form_ = CompressedForm::kStream;
     begin = StreamHeadBytes(prefix, name);
     if (begin > size) throw CutShortAt(size, name, "compressed stream");
-    head_ = ParseStreamHead(file->ReadAt(0, begin), name);
+    head_ = ParseStreamHead(file_->ReadAt(0, begin), name);
     const uint64_t end_bytes = StreamEndBytes(head_);
     if (end_bytes > size - begin) throw CutShortAt(size, name, "compressed stream");
     end = size - end_bytes;
-    tail_ = ParseStreamEnd(file->ReadAt(end, end_bytes), head_, name, end);
+    tail_ = ParseStreamEnd(file_->ReadAt(end, end_bytes), head_, name, end);
   } else {
-    const std::vector<uint8_t> head = ReadSafetensorsHead(*file);
+    const std::vector<uint8_t> head = ReadSafetensorsHead(*file_);
     if (!IsContainer(ParseSafetensorsHead(head, name)))
       throw Error(ErrorCode::kBadInput, name, "is not compressed: it is a plain safetensors file");
     ParseContainerHead(head, name, &head_, &tail_);
@@ -210,7 +232,7 @@ CompressedCheckpoint::CompressedCheckpoint(const RandomReader* file, bool may_be
   }
   uint64_t offset = begin;
   for (const uint64_t coded_bytes : tail_.coded_bytes) {
-    offsets_.push_back(offset);
+    places_.push_back(CodedPlace{offset, coded_bytes});
     const bool is_cut = coded_bytes > end - offset;
     if (is_cut && !(may_be_cut && form_ == CompressedForm::kSafetensors))
       throw CutShortAt(size, name, "compressed checkpoint");
@@ -227,11 +249,17 @@ size_t CompressedCheckpoint::IndexOf(const std::string& name) const {
   return static_cast<size_t>(found - head_.source.entries.data());
 }
 
+void CompressedCheckpoint::RequireBase(BaseTensors* base) const {
+  if (base == nullptr || !problem_) CheckBase(head_, base, file_->name());
+}
+
 StoredTensor CompressedCheckpoint::Open(size_t entry, std::optional<TensorBytes> base) const {
-  const uint64_t size = file_->size_bytes(), offset = offsets_[entry];
-  if (tail_.coded_bytes[entry] > size - offset)
-    throw CutShortAt(size, ObjectName(*file_, head_.source.entries[entry]), "compressed checkpoint");
-  return StoredTensor(*file_, head_, entry, offset, tail_.coded_bytes[entry], std::move(base));
+  const uint64_t size = file_->size_bytes();
+  const std::string object = ObjectName(*file_, head_.source.entries[entry]);
+  const std::optional<CodedPlace>& place = places_[entry];
+  if (!place) throw Error(ErrorCode::kBadInput, object, "is not found in what is left of the file");
+  if (place->size_bytes > size - place->offset) throw CutShortAt(size, object, "compressed checkpoint");
+  return StoredTensor(*file_, head_, entry, place->offset, place->size_bytes, std::move(base));
 }
 
 StoredTensor CompressedCheckpoint::OpenWithBase(size_t entry, BaseTensors* base) const {

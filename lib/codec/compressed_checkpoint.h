@@ -11,6 +11,7 @@
 
 #include "lib/codec/checkpoint_decoder.h"
 #include "lib/codec/compressed_file.h"
+#include "lib/codec/salvage.h"
 #include "lib/codec/tensor_content.h"
 #include "lib/codec/tensor_decoder.h"
 #include "lib/io/random_reader.h"
@@ -19,8 +20,8 @@ namespace trainwright {
 
 /// A block that is not what was written.
 struct DamagedBlock {
-  std::string tensor;
-  std::optional<uint64_t> block;  ///< nothing: prologue or index, so the whole tensor
+  std::optional<std::string> tensor;  ///< nothing: it is no tensor's, but the head's or the footer's
+  std::optional<uint64_t> block;      ///< nothing: prologue or index, so the whole tensor
   std::string message;
 };
 
@@ -57,11 +58,14 @@ class CompressedCheckpoint {
  public:
   /// Reads the head and, of a stream, the footer.
   /// \param file must outlive this
-  /// \param may_be_cut takes a container that ends too early: its head has the sizes of all tensors, so that
-  ///     those in front of the end can be read, while opening another throws
+  /// \param may_be_damaged takes a file that ends too early, or whose head or footer is damaged, as long as
+  ///     the original's header is whole and a tensor can be found; opening one that is lost throws
   /// \throws Error{kBadInput} also on what is no compressed checkpoint, Error{kIo}
-  explicit CompressedCheckpoint(const RandomReader* file, bool may_be_cut = false);
+  explicit CompressedCheckpoint(const RandomReader* file, bool may_be_damaged = false);
 
+  /// What is wrong with head or footer, or where a stream ends too early, if that was no reason to refuse it.
+  /// Of the head only the original's header is known then, of the tail no hash.
+  const std::optional<std::string>& problem() const { return problem_; }
   CompressedForm form() const { return form_; }
   const CompressedHead& head() const { return head_; }
   const CompressedTail& tail() const { return tail_; }
@@ -69,6 +73,9 @@ class CompressedCheckpoint {
   size_t tensors() const { return head_.source.entries.size(); }
   /// \throws Error{kUsage} when there is not one of this name
   size_t IndexOf(const std::string& name) const;
+  /// As CheckBase. Where the head is damaged, a base that is given is not compared with the hash in it: each
+  /// tensor has the hash of its own part.
+  void RequireBase(BaseTensors* base) const;
 
   StoredTensor Open(size_t entry, std::optional<TensorBytes> base = {}) const;
   /// With the base that the tensor needs, if any.
@@ -80,11 +87,15 @@ class CompressedCheckpoint {
   std::vector<DamagedBlock> FindDamage(size_t entry, BaseTensors* base) const;
 
  private:
+  void ReadEnds(bool may_be_cut);
+  void TakeSalvaged(SalvagedCheckpoint salvaged);
+
   const RandomReader* file_;
   CompressedForm form_ = CompressedForm::kSafetensors;
   CompressedHead head_;
   CompressedTail tail_;
-  std::vector<uint64_t> offsets_;  // of the coded tensors
+  std::vector<std::optional<CodedPlace>> places_;  // of the coded tensors
+  std::optional<std::string> problem_;
 };
 
 /// Whether a file begins as a compressed checkpoint of either form. Reads its header only.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <string_view>
 #include <utility>
 
 #include "lib/base/error.h"
@@ -87,15 +88,21 @@ CompressedHead HeadFrom(const Fields& fields, const std::string& path) {
   return head;
 }
 
+/// Where the value of a field begins in the text of a head of either form; npos: nowhere.
+size_t PlaceOf(const std::string& key, std::string_view text) {
+  // Inside a string the quotes would have backslashes, and nothing but a field of such a name is a string.
+  const std::string mark = "\"" + key + "\":\"";
+  const size_t at = text.find(mark);
+  return at == std::string_view::npos ? at : at + mark.size();
+}
+
 /// Where the digits of a container's own hash are in its header.
 size_t OwnHashPlace(std::string_view text, const std::string& path) {
-  // Inside a string the quotes would have backslashes, and nothing but a field of __metadata__ is a string.
-  const std::string mark = std::string("\"") + kOwnHashKey + "\":\"";
-  const size_t at = text.find(mark);
-  if (at == std::string_view::npos || text.size() - at < mark.size() + kOwnHashDigits)
+  const size_t place = PlaceOf(kOwnHashKey, text);
+  if (place == std::string_view::npos || text.size() - place < kOwnHashDigits)
     throw Error(ErrorCode::kBadInput, path,
                 std::string("is no compressed checkpoint: it lacks ") + kOwnHashKey);
-  return at + mark.size();
+  return place;
 }
 
 std::string ContainerText(const CompressedHead& head, const CompressedTail& tail) {
@@ -145,6 +152,36 @@ std::string NameOf(CodecLevel level) {
     if (known == level) return name;
   }
   return "";
+}
+
+uint64_t MostPrologueBytes(const SafetensorsEntry& entry) {
+  return (uint64_t{1} << 20) + 2 * (entry.end - entry.begin);
+}
+
+std::optional<FoundHead> FindHead(ByteSpan bytes, const std::string& path) {
+  const std::string_view text = AsText(bytes);
+  const size_t begin = PlaceOf(kHeaderKey, text);
+  if (begin == std::string_view::npos) return std::nullopt;
+  size_t end = begin;
+  while (end < text.size() && text[end] != '"') end += text[end] == '\\' ? 2 : 1;
+  if (end >= text.size()) return std::nullopt;
+  const nlohmann::json header = JsonOf(text.substr(begin - 1, end - begin + 2));
+  if (!header.is_string()) return std::nullopt;
+  FoundHead found{.head = {}, .end = end};
+  try {
+    found.head = HeadOf(JoinSafetensorsHead(header.get<std::string>()), path + ": original header");
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::kBadInput) throw;
+    return std::nullopt;
+  }
+  const size_t base = PlaceOf(kBaseKey, text.substr(0, begin));
+  if (base == std::string_view::npos) return found;
+  try {
+    const std::string digits(text.substr(base, 2 * sizeof(Xxh128Digest)));
+    found.head.base_hash = DigestFrom(digits, kBaseKey, path);
+  } catch (const Error&) {  // a tensor knows its own part of the base
+  }
+  return found;
 }
 
 uint64_t ContainerHeadBytes(const CompressedHead& head) {

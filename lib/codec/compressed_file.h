@@ -49,6 +49,20 @@ CompressedHead HeadOf(ByteSpan source_head, const std::string& path);
 /// "fast", "default", "max".
 std::string NameOf(CodecLevel level);
 
+/// A coded tensor whose prologue claims to be larger is none: side information grows with rows and columns,
+/// which are fewer than elements.
+uint64_t MostPrologueBytes(const SafetensorsEntry& entry);
+
+/// What is left of a damaged head of either form: the original's header, and the base's hash if it is
+/// readable. Both may have changed; whether the header has, the identities of the coded tensors show.
+struct FoundHead {
+  CompressedHead head;
+  uint64_t end = 0;  ///< where the original's header ends in the file
+};
+/// \param bytes of the file from its beginning on, as many as a head may have
+/// \returns nothing where the original's header is not there, or is no header
+std::optional<FoundHead> FindHead(ByteSpan bytes, const std::string& path);
+
 // Containers.
 
 /// Size of the container's header with its 8 bytes of length; it depends on the head alone, so that the

@@ -4,12 +4,14 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
 #include <memory>
 #include <optional>
 #include <random>
 #include <span>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "lib/base/error.h"
 #include "lib/codec/compressed_checkpoint.h"
@@ -172,6 +174,107 @@ TEST(CompressedCheckpointTest, DamageIsNamedByTensorBlockAndPlace) {
   }
 }
 
+/// Whose last tensor differs a little.
+Bytes WithLaterWeights(Bytes file) {
+  for (size_t i = file.size() - 15360; i < file.size(); i += 16) file[i] = static_cast<uint8_t>(file[i] + 1);
+  return file;
+}
+
+/// The sound tensors of a file that may be damaged; nothing where none is found.
+std::optional<std::map<std::string, Bytes>> Salvaged(ByteSpan compressed) {
+  const auto file = MemoryRandomReader(compressed, "file");
+  std::optional<CompressedCheckpoint> checkpoint;
+  const auto code = test::CodeOf([&] { checkpoint.emplace(file.get(), /*may_be_damaged=*/true); });
+  if (code) {
+    EXPECT_EQ(code, ErrorCode::kBadInput);
+    return std::nullopt;
+  }
+  std::map<std::string, Bytes> tensors;
+  for (size_t entry = 0; entry < checkpoint->tensors(); ++entry) {
+    if (!checkpoint->FindDamage(entry, nullptr).empty()) continue;
+    const StoredTensor tensor = checkpoint->Open(entry);
+    Bytes* bytes = &tensors[checkpoint->head().source.entries[entry].name];
+    tensor.Read(0, tensor.decoder().size_bytes(), [&](ByteSpan piece) { AppendBytes(bytes, piece); });
+  }
+  return tensors;
+}
+
+TEST(CompressedCheckpointTest, AFlippedBitCostsAllOnlyInTheOriginalsHeader) {
+  const Bytes file = TinyFile();
+  const std::map<std::string, Bytes> tensors = test::TensorsOf(file);
+  for (const CompressedForm form : kForms) {
+    Bytes compressed = Compress(file, {.form = form});
+    const std::string text(AsText(compressed));
+    const size_t header = text.find("\"trainwright.header\":");
+    const size_t header_end = text.find("\",\"trainwright.level\"") + 1;
+    ASSERT_LT(header, header_end);
+    const size_t first_tensor = text.find("TWCT");
+    for (size_t at = 0; at < compressed.size(); ++at) {
+      const uint8_t was = compressed[at];
+      compressed[at] = static_cast<uint8_t>(was ^ 1 << at % 8);
+      const auto found = Salvaged(compressed);
+      if (at < header || at >= header_end) {
+        ASSERT_TRUE(found) << at;
+        ASSERT_GE(found->size(), at < first_tensor ? tensors.size() : tensors.size() - 1) << at;
+        for (const auto& [name, bytes] : *found) ASSERT_EQ(bytes, tensors.at(name)) << at;
+      } else {
+        ASSERT_FALSE(found) << at;
+      }
+      compressed[at] = was;
+    }
+  }
+}
+
+TEST(CompressedCheckpointTest, WithoutAFooterTensorsAreFoundAfterOneThatIsDamaged) {
+  const Bytes file = test::SmallCheckpoint();
+  const Bytes sound = Compress(file, {.form = CompressedForm::kStream});
+  const auto reader = MemoryRandomReader(sound, "model");
+  const CompressedCheckpoint checkpoint(reader.get());
+  const std::vector<uint64_t> sizes = checkpoint.tail().coded_bytes;
+  const uint64_t end = sound.size() - StreamEndBytes(checkpoint.head());
+  const uint64_t begin_of_c = end - sizes[2], begin_of_b = begin_of_c - sizes[1];
+  const uint64_t first_block_of_b = begin_of_b + checkpoint.Open(1).decoder().prologue_bytes();
+  std::map<std::string, Bytes> others = test::TensorsOf(file);
+  others.erase("b");
+  // In its prologue, and in the size of its first block.
+  for (const uint64_t at : {begin_of_b, begin_of_b + 9, first_block_of_b + 11}) {
+    Bytes damaged(sound.begin(), sound.end() - 1);
+    damaged[at] ^= 0x40;
+    EXPECT_EQ(Salvaged(damaged), others) << at;
+  }
+  Bytes damaged(sound.begin(), sound.end() - 1);
+  damaged[first_block_of_b + 11] ^= 0x40;
+  const auto damaged_reader = MemoryRandomReader(damaged, "model");
+  const CompressedCheckpoint found(damaged_reader.get(), /*may_be_damaged=*/true);
+  EXPECT_THAT(found.problem().value_or(""), testing::StartsWith("model: "));
+  const std::vector<DamagedBlock> damage = found.FindDamage(1, nullptr);
+  ASSERT_EQ(damage.size(), 1u);
+  EXPECT_EQ(damage[0].block, 0u);
+  // Cut in the last tensor.
+  const ByteSpan cut = ByteSpan(sound).first(begin_of_c + 100);
+  std::map<std::string, Bytes> first_two = test::TensorsOf(file);
+  first_two.erase("c");
+  EXPECT_EQ(Salvaged(cut), first_two);
+}
+
+TEST(CompressedCheckpointTest, ADamagedHashOfTheBaseKeepsNoTensorFromBeingRestored) {
+  const Bytes before = test::SmallCheckpoint();
+  const Bytes after = WithLaterWeights(before);
+  MemoryBase base(before), other(after);
+  for (const CompressedForm form : kForms) {
+    Bytes compressed = Compress(after, {.form = form, .base = &base});
+    const size_t digits = std::string(AsText(compressed)).find("base_xxh128\":\"") + 14;
+    compressed[digits] = compressed[digits] == '0' ? '1' : '0';
+    const auto reader = MemoryRandomReader(compressed, "model");
+    const CompressedCheckpoint checkpoint(reader.get(), /*may_be_damaged=*/true);
+    checkpoint.RequireBase(&base);
+    EXPECT_THAT(MessageOf([&] { checkpoint.RequireBase(nullptr); }), HasSubstr("--base"));
+    const size_t b = checkpoint.IndexOf("b");
+    EXPECT_TRUE(checkpoint.FindDamage(b, &base).empty());
+    EXPECT_FALSE(checkpoint.FindDamage(b, &other).empty());
+  }
+}
+
 // Tensors of one shape have the same prologues but for what ties them to their names.
 TEST(CompressedCheckpointTest, SwappedTensorsAreRefusedEvenWhereOneIsReadAlone) {
   const Bytes file = test::FileOf(
@@ -212,12 +315,6 @@ TEST(CompressedCheckpointTest, ATensorOrASliceIsReadWithoutTheRest) {
     // Two or three of its 63 blocks of 16 KiB.
     EXPECT_LT(reader->bytes_read() - before, 3u * 16'400);
   }
-}
-
-/// Whose last tensor differs a little.
-Bytes WithLaterWeights(Bytes file) {
-  for (size_t i = file.size() - 15360; i < file.size(); i += 16) file[i] = static_cast<uint8_t>(file[i] + 1);
-  return file;
 }
 
 TEST(CompressedCheckpointTest, ADifferenceNeedsItsBaseAndNoOther) {

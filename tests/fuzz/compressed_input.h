@@ -27,6 +27,11 @@ inline void ReadCompressed(ByteSpan bytes) {
     MayRefuse([&] { ListTensors(checkpoint); });
     for (size_t entry = 0; entry < checkpoint.tensors(); ++entry) checkpoint.FindDamage(entry, nullptr);
   });
+  MayRefuse([&] {
+    const auto file = MemoryRandomReader(bytes, "input");
+    const CompressedCheckpoint checkpoint(file.get(), /*may_be_damaged=*/true);
+    for (size_t entry = 0; entry < checkpoint.tensors(); ++entry) checkpoint.FindDamage(entry, nullptr);
+  });
 }
 
 }  // namespace trainwright::fuzz
