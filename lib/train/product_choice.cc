@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <exception>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -70,23 +71,36 @@ void TryProducts(const TrainPlan& plan, LanguageModel* model, ProductChooser* ch
   model->parameters().ZeroGradients();
 }
 
+AgreedProducts AgreeOnProducts(World* world, const ProductChoices& before,
+                               const std::function<ProductChoices()>& trial) {
+  const auto share = [&](const ProductChoices& products) {
+    return ShareText(world, world->is_writer() && !products.empty() ? EncodeProductChoices(products) : "");
+  };
+  std::string text = share(before);
+  const bool tries = text.empty() && trial != nullptr;
+  if (tries) {
+    ProductChoices own;
+    DoAlike(world, [&] { own = trial(); });
+    text = share(own);
+  }
+  if (text.empty()) return {};
+  return {DecodeProductChoices(text, "the writing rank"), /*are_new=*/tries};
+}
+
 void ChooseProducts(const TrainSettings& settings, int64_t steps_taken, World* world,
                     const RunDirectory* directory, LanguageModel* model, ResolvedRun* run) {
   if (run->compute.device.is_cpu()) return;
   const auto chooser = std::make_shared<ProductChooser>();
   model->parameters().set_product_chooser(chooser);
   DeviceChoices& choices = run->compute.identity.choices;
-  const auto share = [&](const ProductChoices& products) {
-    return ShareText(world, world->is_writer() && !products.empty() ? EncodeProductChoices(products) : "");
-  };
-  std::string text = share(choices.products);
-  const bool tries = text.empty() && steps_taken == 0 && MayTry(settings, *run, model);
-  if (tries) {
-    text = share(ChoicesOfTrial(settings, run->plan, model, chooser.get()));
+  std::function<ProductChoices()> trial;
+  if (steps_taken == 0 && MayTry(settings, *run, model)) {
+    trial = [&] { return ChoicesOfTrial(settings, run->plan, model, chooser.get()); };
   }
-  choices.products = text.empty() ? ProductChoices() : DecodeProductChoices(text, "the writing rank");
+  const AgreedProducts agreed = AgreeOnProducts(world, choices.products, trial);
+  choices.products = agreed.choices;
   chooser->set_choices(choices.products);
-  if (!tries || text.empty()) return;
+  if (!agreed.are_new) return;
   AsWriter(world, [&] {
     StoreDeviceChoices(directory->record_path(), choices);
     Announce(choices.products);

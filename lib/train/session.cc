@@ -144,6 +144,13 @@ std::vector<std::string> WarningsOfChanges(const TrainSettings& settings, const 
   return warnings;
 }
 
+/// Of a start model whose tokenizer may not be the data's.
+void WarnOfTokenizer(const TrainSettings& settings, const ResolvedRun& run, RunListener* listener) {
+  if (!run.model.start || run.resume) return;
+  const std::string warning = WarningOfTokenizer(*run.model.start, settings.init);
+  if (!warning.empty()) listener->Warn(warning);
+}
+
 void WarnOfUselessOffload(const GradientBuffer& gradients) {
   if (gradients.memory_bytes() != gradients.size_bytes()) return;
   LogWarning(
@@ -190,23 +197,22 @@ Session::Session(const TrainSettings& settings, const TrainJobContext& context, 
     RestoreHistory(*run->resume, &history_);
     first_step_ = trainer_->step();
   }
-  ChooseProducts(settings, trainer_->step(), world_, directory_.get(), setup_.model.get(), run);
-  ChooseGraphs(trainer_.get(), run);
-  OpenRecorder(context);
-  profiler_ = MakeProfileRecorder(settings, *run, first_step_, directory_.get(), listener_.get());
-  const ShardSet* evaluated = run->data->evaluated(run->plan.eval_split);
-  evaluator_ = std::make_unique<Evaluator>(&trainer_->objective(), setup_.model.get(), evaluated,
-                                           EvaluatorOptions{.most_tokens = settings.eval_tokens.value_or(0),
-                                                            .skip_bad_chunks = settings.skip_bad_chunks > 0},
-                                           world_, listener_.get(), &history_);
-  if (run->resume) WarnOfChanges();
-  if (run->model.start && !run->resume) {
-    const std::string warning = WarningOfTokenizer(*run->model.start, settings.init);
-    if (!warning.empty()) listener_->Warn(warning);
-  }
 }
 
 Session::~Session() = default;
+
+void Session::Open() {
+  ChooseGraphs(trainer_.get(), run_);
+  OpenRecorder(context_);
+  profiler_ = MakeProfileRecorder(settings_, *run_, first_step_, directory_.get(), listener_.get());
+  const ShardSet* evaluated = run_->data->evaluated(run_->plan.eval_split);
+  evaluator_ = std::make_unique<Evaluator>(&trainer_->objective(), setup_.model.get(), evaluated,
+                                           EvaluatorOptions{.most_tokens = settings_.eval_tokens.value_or(0),
+                                                            .skip_bad_chunks = settings_.skip_bad_chunks > 0},
+                                           world_, listener_.get(), &history_);
+  if (run_->resume) WarnOfChanges();
+  WarnOfTokenizer(settings_, *run_, listener_.get());
+}
 
 void Session::Shard() {
   FlatParameters& parameters = setup_.model->parameters();
@@ -297,6 +303,8 @@ void Session::WarnOfChanges() {
 }
 
 int Session::Run() {
+  ChooseProducts(settings_, trainer_->step(), world_, directory_.get(), setup_.model.get(), run_);
+  DoAlike(world_, [this] { Open(); });
   int status = 0;
   try {
     status = WithMemoryErrors([&] { return DescribeMemoryUser(settings_, context_, *run_, point()); },

@@ -33,16 +33,16 @@ namespace trainwright {
 
 class Session {
  public:
-  /// Makes model and trainer, and on the writer's rank the records of the run.
+  /// Makes model and trainer, without a call of the world.
   /// \param settings, context, world, run outlive the session
   /// \param directory of the run; null on the other ranks
   /// \throws Error{kUsage, kBadInput, kIo}
   Session(const TrainSettings& settings, const TrainJobContext& context, World* world, ResolvedRun* run,
           std::unique_ptr<RunDirectory> directory);
   ~Session();
-  /// Trains to the end of this process's part.
+  /// Opens the records of the run on the writer's rank, and trains to the end of this process's part.
   /// \returns the exit status
-  /// \throws Error, recorded
+  /// \throws Error, recorded once there are records
   int Run();
   /// The counts of the run for --summary; of other ranks than the writer's the steps alone.
   nlohmann::ordered_json Summary() const;
@@ -59,6 +59,8 @@ class Session {
   /// Leaves this rank its part of what the plan divides.
   void Shard();
   void MakeTrainer(const TrainJobContext& context);
+  /// Makes the rest, once all ranks have the same kernels; without a call of the world.
+  void Open();
   /// Opens the records of this process, once model, stream and trainer are at its first step.
   void OpenRecorder(const TrainJobContext& context);
   /// Says what a resumed run does otherwise than the run before.
