@@ -24,7 +24,8 @@ struct C10dWorldOptions {
 class C10dWorld final : public World {
  public:
   /// Waits for all ranks to come.
-  /// \throws Error{kIo} where they do not within the time-out
+  /// \throws Error{kIo} where they do not within the time-out; Error{kInterrupted, kTerminated} once a signal
+  ///     asked to stop
   C10dWorld(const RankPlace& place, const C10dWorldOptions& options);
   /// Abandons the world where it was neither closed nor failed.
   ~C10dWorld() override;

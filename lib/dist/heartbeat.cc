@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "lib/base/elapsed.h"
+#include "lib/base/signals.h"
 #include "lib/base/units.h"
 #include "lib/dist/heartbeat_thread.h"
 
@@ -38,11 +39,16 @@ Heartbeat::~Heartbeat() {
 void Heartbeat::AwaitAll() {
   std::unique_lock lock(state_->mutex);
   const auto done = [this] { return state_->all_came || state_->fault; };
-  state_->changed.wait_for(lock, std::chrono::duration<double>(state_->timeout_s), done);
+  const auto wait = [&](double most_s) {
+    const auto start = Clock::now();
+    while (!done() && SecondsSince(start) < most_s) {
+      ThrowIfStopped();
+      state_->changed.wait_for(lock, std::chrono::duration<double>(kSlice_s), done);
+    }
+  };
+  wait(state_->timeout_s);
   // Where there is a store, it is for the thread to say who did not come.
-  if (state_->store_is_open) {
-    state_->changed.wait_for(lock, std::chrono::duration<double>(kComing * state_->timeout_s), done);
-  }
+  if (state_->store_is_open) wait(kComing * state_->timeout_s);
   if (!done()) {
     state_->fault =
         DidNotCome(state_->place, state_->timeout_s,

@@ -25,7 +25,8 @@ class Heartbeat final : public FaultWatch {
   Heartbeat(const Heartbeat&) = delete;
   Heartbeat& operator=(const Heartbeat&) = delete;
 
-  /// \throws Error{kIo} naming ranks that do not come within the time-out
+  /// \throws Error{kIo} naming ranks that do not come within the time-out; Error{kInterrupted, kTerminated}
+  ///     once a signal asked to stop
   void AwaitAll();
   void Check() override;
   Error Explain(const std::string& problem) override;

@@ -16,8 +16,8 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr char kFault[] = "fault", kRanks[] = "ranks", kCame[] = "came", kLost[] = "lost";
-constexpr char kNoFault[] = "none";
+constexpr char kFault[] = "fault", kRun[] = "run", kCame[] = "came", kLost[] = "lost";
+constexpr char kNoFault[] = "none", kOwnRankHint[] = "give each process a rank of its own";
 // Parts of the time-out. A rank is known to be silent at most kPatience + 2 kPeriod after its last beat, and
 // all others know one kPeriod later, which leaves time for a slow machine. Well within kSettle all ranks
 // whose connection was cut have noticed it, since they ask every kPeriod.
@@ -70,6 +70,22 @@ class Deadline final : public FaultWatch {
   const double timeout_s_;
 };
 
+/// Which run a process is one of.
+std::string EncodeRun(const RankPlace& place) {
+  return std::to_string(place.ranks) + " " + place.launch;
+}
+
+/// What a run has that the one of a process has not; empty: they may be the same.
+/// \param run encoded
+std::string DifferenceOf(const std::string& run, const RankPlace& place) {
+  const size_t ranks_end = std::min(run.find(' '), run.size());
+  const std::string ranks = run.substr(0, ranks_end), own_ranks = std::to_string(place.ranks);
+  const std::string launch = run.substr(std::min(ranks_end + 1, run.size()));
+  if (ranks != own_ranks) return "of " + ranks + " ranks and not of " + own_ranks;
+  if (launch.empty() || place.launch.empty() || launch == place.launch) return "";
+  return "started as " + launch + " and not as " + place.launch;
+}
+
 Fault FaultOfRanks(const std::vector<int64_t>& ranks, const std::string& what, const std::string& hint) {
   return {ranks.size() == 1 ? ranks[0] : -1, RankNames(ranks), what, hint};
 }
@@ -113,16 +129,21 @@ bool HeartbeatThread::Open() {
 bool HeartbeatThread::Enter() {
   const Question question(state_.get());
   store_->Exchange(kFault, "", kNoFault);
-  const std::string ranks = std::to_string(place_.ranks);
-  if (const std::string found = store_->Exchange(kRanks, "", ranks); found != ranks) {
-    KnowAnotherRun("of " + found + " ranks and not of " + ranks);
+  // Of a store that rank 0 serves the run is rank 0's, whichever process is the first to find it.
+  const bool says_which = state_->serves() || place_.store_is_served;
+  const std::string own = EncodeRun(place_);
+  const std::string run = says_which ? store_->Exchange(kRun, "", own) : store_->Get({kRun})[0];
+  if (const std::string difference = DifferenceOf(run, place_); !difference.empty()) {
+    KnowAnotherRun(difference);
     return false;
   }
   if (store_->Add(Key("processes", place_.rank), 1) > 1) {
     if (store_->Add(kCame, 0) >= place_.ranks) {
       KnowAnotherRun("whose ranks are all there");
-    } else {
-      Publish({place_.rank, RankName(place_.rank), "is there twice", "give each process a rank of its own"});
+    } else if (!place_.launch.empty() && run == own) {
+      Publish({place_.rank, RankName(place_.rank), "is there twice", kOwnRankHint});
+    } else {  // of this run or of another: the one that came first is as likely to be right
+      KnowAnotherRun("which has a process of this rank");
     }
     return false;
   }
@@ -162,8 +183,10 @@ bool HeartbeatThread::Come() {
     if (SecondsSince(start_) < timeout_s_) continue;
     const std::vector<int64_t> missing = Missing();
     if (missing.empty()) continue;  // the last one came just now
+    const std::vector<int64_t> twice = CameTwice();
     Publish(FaultOfRanks(missing, "did not come within " + FormatFixed(timeout_s_, 0) + " s",
-                         "start all ranks; --dist-timeout waits longer"));
+                         twice.empty() ? "start all ranks; --dist-timeout waits longer"
+                                       : RankNames(twice) + " came more than once: " + kOwnRankHint));
     return false;
   }
   const std::lock_guard lock(state_->mutex);
@@ -178,6 +201,14 @@ std::vector<int64_t> HeartbeatThread::Missing() {
     if (!store_->HasAll({Key("beat", rank)})) missing.push_back(rank);
   }
   return missing;
+}
+
+std::vector<int64_t> HeartbeatThread::CameTwice() {
+  std::vector<int64_t> twice;
+  for (int64_t rank = 0; rank < place_.ranks; ++rank) {
+    if (store_->Add(Key("processes", rank), 0) > 1) twice.push_back(rank);
+  }
+  return twice;
 }
 
 void HeartbeatThread::Beat() {

@@ -34,6 +34,8 @@ class HeartbeatThread {
   bool Come();
   /// \returns the ranks that did not come yet
   std::vector<int64_t> Missing();
+  /// \returns the ranks of which another process came, too
+  std::vector<int64_t> CameTwice();
   void Beat();
   /// Makes it the world's fault, unless that has one.
   void Publish(const Fault& fault);

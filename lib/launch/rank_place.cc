@@ -1,6 +1,7 @@
 #include "lib/launch/rank_place.h"
 
 #include <fcntl.h>
+#include <sys/socket.h>
 
 #include <charconv>
 #include <cstdlib>
@@ -19,6 +20,7 @@ constexpr char kLoopback[] = "127.0.0.1";
 // Below the ports that systems give to outgoing connections.
 constexpr int64_t kFirstPort = 10000, kPorts = 20000, kDefaultPort = 29500, kMostPort = 65535;
 constexpr int64_t kStepsOfJob = 16;
+constexpr char kPmiLauncher[] = "pmi";
 
 [[noreturn]] void Refuse(const std::string& variable, const std::string& problem,
                          const std::string& hint = "") {
@@ -190,6 +192,7 @@ void TakeJob(const Environment& environment, bool is_step, Launched* launched) {
   const auto job = environment.Number("SLURM_JOB_ID", 0, kMost);
   const auto step = is_step ? environment.Number("SLURM_STEP_ID", 0, kMost) : std::nullopt;
   if (job) launched->key = kStepsOfJob * *job + step.value_or(0);
+  if (job && step) launched->place.launch = "slurm " + std::to_string(*job) + "." + std::to_string(*step);
 }
 
 std::optional<Launched> BySlurm(const Environment& environment) {
@@ -223,6 +226,7 @@ std::optional<Launched> ByOpenMpi(const Environment& environment) {
   TakeJob(environment, /*is_step=*/false, &launched);
   if (const std::string job = environment.Text("PMIX_NAMESPACE"); !job.empty()) {
     launched.key = Crc32c(AsBytes(job));
+    launched.place.launch = "openmpi " + job;
   }
   return launched;
 }
@@ -235,7 +239,7 @@ std::optional<Launched> ByPmi(const Environment& environment) {
       environment.Number("SLURM_STEP_NUM_TASKS", 1, kMostRanks) == place->ranks) {
     return BySlurm(environment);
   }
-  place->launcher = "pmi";
+  place->launcher = kPmiLauncher;
   Launched launched = {.place = *place};
   TakeJob(environment, /*is_step=*/false, &launched);
   return launched;
@@ -253,6 +257,13 @@ void RefuseHalf(const Environment& environment) {
     Refuse("PMIX_RANK", "is set, but nothing says how many ranks there are",
            "start the ranks by mpirun or srun, or give them RANK and WORLD_SIZE, too");
   }
+}
+
+/// By the end of PMI_FD that its launcher has, which is one process a run and machine.
+std::string LaunchOfPmi(const EnvironmentLookup& lookup) {
+  const auto fd = Environment(lookup).Number("PMI_FD", 0, std::numeric_limits<int>::max());
+  const auto maker = fd ? MakerOfSocket(static_cast<int>(*fd)) : std::nullopt;
+  return maker ? "pmi of process " + std::to_string(*maker) : "";
 }
 
 void FindStore(const Environment& environment, Launched* launched) {
@@ -289,8 +300,18 @@ std::optional<RankPlace> RankPlaceFromEnvironment() {
   return RankPlaceFromEnvironment([](const char* name) { return std::getenv(name); });
 }
 
+std::optional<int64_t> MakerOfSocket(int fd) {
+  ucred maker = {};
+  socklen_t size = sizeof(maker);
+  if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &maker, &size) != 0 || maker.pid <= 0) return std::nullopt;
+  return maker.pid;
+}
+
 std::optional<RankPlace> TakeRankPlace() {
   std::optional<RankPlace> place = RankPlaceFromEnvironment();
+  if (place && place->launcher == kPmiLauncher && place->local_ranks == place->ranks) {
+    place->launch = LaunchOfPmi([](const char* name) { return std::getenv(name); });
+  }
   for (const char* name : {kLocalStoreVariable, kTorchNames.rank, kTorchNames.ranks, kOpenMpiNames.rank,
                            kPmiNames.rank, "PMIX_RANK", "SLURM_STEP_NUM_TASKS"}) {
     unsetenv(name);

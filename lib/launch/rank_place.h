@@ -19,6 +19,9 @@ struct RankPlace {
   std::string store_prefix;            ///< of all keys, so that a restart finds none of those before
   int64_t restarts = 0;                ///< of the whole world so far, by a launcher that does that
   std::string launcher;                ///< by name, for messages; kOwnLauncher and others
+  /// Which of its launcher's runs it is one of, so that ranks of two that meet at one port know each other:
+  /// "slurm 17.3". Empty: the launcher does not say.
+  std::string launch;
   bool operator==(const RankPlace&) const = default;
 };
 
@@ -44,8 +47,13 @@ std::optional<RankPlace> RankPlaceFromEnvironment(const EnvironmentLookup& looku
 /// Of this process.
 std::optional<RankPlace> RankPlaceFromEnvironment();
 /// The same, and what this process starts is no rank: the variables go, and the socket closes when a program
-/// is started. For mains, before other threads run.
+/// is started. Where MPICH's or Intel MPI's launcher has started all ranks on this machine, whose variables
+/// do not say which of its runs it is, the launcher's process does. For mains, before other threads run.
 std::optional<RankPlace> TakeRankPlace();
+
+/// The process that made a pair of sockets, one of which this is: of the two ends of PMI_FD the launcher's.
+/// \returns nullopt where it is no such socket, or the process is not seen from here
+std::optional<int64_t> MakerOfSocket(int fd);
 
 /// How often what started this process has started it before, also where it is alone: restarts of torchrun
 /// and of Slurm's job.

@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <csignal>
 #include <memory>
 #include <sstream>
 #include <string>
@@ -18,6 +19,7 @@
 #include <vector>
 
 #include "lib/base/error.h"
+#include "lib/base/signals.h"
 #include "lib/dist/equal_facts.h"
 #include "lib/dist/rank_store.h"
 #include "tests/dist/rank_processes.h"
@@ -240,6 +242,69 @@ TEST(C10dWorldTest, ARankThatFindsAnotherRunAtItsPortEndsAloneAndThatRunGoesOn) 
     EXPECT_EQ(first->EndOf(rank)->status, 0) << first->ReportOf(rank);
     EXPECT_EQ(first->ReportOf(rank), "1");
   }
+}
+
+/// A port that nobody listens at.
+RankPlace PlaceAtFreePort() {
+  const auto [listen_fd, port] = test::ListenOnLoopback();
+  close(listen_fd);
+  RankPlace place;
+  place.store_host = "127.0.0.1";
+  place.store_port = port;
+  return place;
+}
+
+void Meet(C10dWorld* world, const RankTalk& talk) {
+  talk.Report(std::to_string(world->Agree({world->rank()})[0]));
+  world->Close();
+}
+
+TEST(C10dWorldTest, ARankOfAnotherRunOfTheLauncherIsRefusedWhileTheFirstGathers) {
+  RankPlace first_place = PlaceAtFreePort(), second_place = first_place;
+  first_place.launch = "slurm 17.3";
+  second_place.launch = "slurm 17.4";
+  const double longest_s = kLongest_s;
+  RankProcesses first({.ranks = 2, .timeout_s = longest_s, .started = {0}, .prepared = first_place}, Meet);
+  RankProcesses second({.ranks = 2, .timeout_s = longest_s, .started = {1}, .prepared = second_place}, Meet);
+  ASSERT_TRUE(second.Await(longest_s)) << "it takes the place of the first run's rank";
+  EXPECT_EQ(second.EndOf(1)->status, 4);
+  EXPECT_NE(second.ReportOf(1).find("found another run"), std::string::npos) << second.ReportOf(1);
+  RankProcesses rest({.ranks = 2, .timeout_s = longest_s, .started = {1}, .prepared = first_place}, Meet);
+  ASSERT_TRUE(rest.Await(longest_s) && first.Await(longest_s));
+  EXPECT_EQ(first.EndOf(0)->status, 0) << first.ReportOf(0);
+  EXPECT_EQ(rest.EndOf(1)->status, 0) << rest.ReportOf(1);
+}
+
+/// Of a launcher that does not say which run is which.
+TEST(C10dWorldTest, OfTwoProcessesOfOneRankTheSecondEndsAloneWhileTheRunGathers) {
+  const RankPlace place = PlaceAtFreePort();
+  const double longest_s = kLongest_s;
+  RankProcesses first({.ranks = 3, .timeout_s = longest_s, .started = {0, 1}, .prepared = place}, Meet);
+  RankProcesses second({.ranks = 3, .timeout_s = longest_s, .started = {1}, .prepared = place}, Meet);
+  const auto start = std::chrono::steady_clock::now();
+  while (!first.EndOf(1) && !second.EndOf(1) &&
+         std::chrono::steady_clock::now() - start < std::chrono::duration<double>(longest_s)) {
+    first.Look();
+    second.Look();
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+  const RankProcesses& refused = first.EndOf(1) ? first : second;
+  ASSERT_TRUE(refused.EndOf(1));
+  EXPECT_EQ(refused.EndOf(1)->status, 4);
+  EXPECT_NE(refused.ReportOf(1).find("found another run"), std::string::npos) << refused.ReportOf(1);
+  RankProcesses rest({.ranks = 3, .timeout_s = longest_s, .started = {2}, .prepared = place}, Meet);
+  ASSERT_TRUE(rest.Await(longest_s) && first.Await(longest_s) && second.Await(longest_s));
+  EXPECT_EQ(first.EndOf(0)->status, 0) << first.ReportOf(0);
+  EXPECT_EQ(first.EndOf(1)->status + second.EndOf(1)->status, 4) << first.ReportOf(1) << second.ReportOf(1);
+  EXPECT_EQ(rest.EndOf(2)->status, 0) << rest.ReportOf(2);
+}
+
+TEST(C10dWorldTest, ASignalEndsTheWaitForTheOtherRanks) {
+  SetStopSignalForTest(SIGTERM);  // which the processes inherit
+  RankProcesses processes({.ranks = 2, .timeout_s = 8, .started = {0}}, [](C10dWorld*, const RankTalk&) {});
+  SetStopSignalForTest(0);
+  ASSERT_TRUE(processes.Await(kLongest_s));
+  EXPECT_EQ(processes.EndOf(0)->status, 143) << processes.ReportOf(0);
 }
 
 TEST(C10dWorldTest, ARankWithAnotherFactIsNamedWithIt) {

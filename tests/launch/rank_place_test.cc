@@ -1,8 +1,11 @@
 #include "lib/launch/rank_place.h"
 
 #include <gtest/gtest.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -154,7 +157,8 @@ TEST(RankPlaceTest, ATaskOfSrunIsARank) {
                                         .store_host = "n01",
                                         // 16 x 1,720,714 + 3 = 27,531,427, and 1,376 x 20,000 = 27,520,000
                                         .store_port = 10000 + 11427,
-                                        .launcher = "slurm"}));
+                                        .launcher = "slurm",
+                                        .launch = "slurm 1720714.3"}));
 }
 
 TEST(RankPlaceTest, ABatchScriptIsNoRank) {
@@ -235,7 +239,8 @@ TEST(RankPlaceTest, RanksOfMpirunAreUnderstood) {
                                           .local_ranks = 4,
                                           .store_host = "127.0.0.1",
                                           .store_port = 10000 + kCrcOfNamespace % 20000,
-                                          .launcher = "openmpi"}));
+                                          .launcher = "openmpi",
+                                          .launch = "openmpi 2463563777"}));
 }
 
 TEST(RankPlaceTest, MpirunOnSeveralMachinesNeedsAnAddressOrSlurm) {
@@ -343,6 +348,32 @@ TEST(RankPlaceTest, RestartsOfTorchrunAndOfSlurmsJobAddUp) {
   EXPECT_EQ(RestartsFromEnvironment(In(both)), 1);
   const Variables requeued = With(Srun(), {{"SLURM_RESTART_COUNT", "2"}});
   EXPECT_EQ(PlaceIn(requeued)->restarts, 2);
+}
+
+TEST(RankPlaceTest, RunsOfOneLauncherAreToldApartByWhatItCallsThem) {
+  const auto launch = [](const Variables& variables) { return PlaceIn(variables)->launch; };
+  EXPECT_NE(launch(Srun()), launch(With(Srun(), {{"SLURM_STEP_ID", "4"}})));
+  EXPECT_NE(launch(Mpirun()), launch(With(Mpirun(), {{"PMIX_NAMESPACE", "2463563778"}})));
+  // Another rank of the same run.
+  EXPECT_EQ(launch(Srun()),
+            launch(With(Srun(), {{"SLURM_PROCID", "5"}, {"SLURM_LOCALID", "1"}, {"SLURM_NODEID", "2"}})));
+  EXPECT_EQ(
+      launch(Mpirun()),
+      launch(With(Mpirun(),
+                  {{"OMPI_COMM_WORLD_RANK", "3"}, {"PMIX_RANK", "3"}, {"OMPI_COMM_WORLD_LOCAL_RANK", "3"}})));
+  EXPECT_EQ(launch(Mpiexec()), "") << "its variables do not say";
+}
+
+TEST(RankPlaceTest, ThePairOfSocketsOfAPmiNamesTheProcessThatMadeIt) {
+  int ends[2], pipe_ends[2];
+  ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
+  ASSERT_EQ(pipe(pipe_ends), 0);
+  const int tcp = socket(AF_INET, SOCK_STREAM, 0);
+  ASSERT_GE(tcp, 0);
+  EXPECT_EQ(MakerOfSocket(ends[1]), getpid());
+  EXPECT_EQ(MakerOfSocket(pipe_ends[0]), std::nullopt);
+  EXPECT_EQ(MakerOfSocket(tcp), std::nullopt);
+  for (const int fd : {ends[0], ends[1], pipe_ends[0], pipe_ends[1], tcp}) close(fd);
 }
 
 TEST(RankPlaceTest, WhatARankStartsIsNone) {
