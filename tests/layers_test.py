@@ -70,7 +70,7 @@ MAY_CHANGE_PROCESS = {
 SETS_UP = re.compile(
     r"\b(SetUpProcess|SetUpBackend|PrepareDeterminism|SetComputeThreads|CapHostMemory|CapDeviceMemory|KeepRoomForLibraries"
     r"|TellDeathsForMemory|TellCutMappings|InstallSignalHandlers|ConfigureLog|BecomeEngine|RunLocalRanks|TakeRankPlace"
-    r"|AdoptOrphans|QuietTorchLog|PrepareGpuChoices|ApplyGpuChoices|ApplyCpuGemms)\s*\(")
+    r"|OutliveClosedPipes|SetLogSpeaker|AdoptOrphans|QuietTorchLog|PrepareGpuChoices|ApplyGpuChoices|ApplyCpuGemms)\s*\(")
 MAY_SET_UP = {
     "lib/device/process_setup.cc": {"SetComputeThreads", "CapHostMemory", "CapDeviceMemory", "KeepRoomForLibraries",
                                     "SetUpBackend", "PrepareGpuChoices", "ApplyGpuChoices"},

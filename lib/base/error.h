@@ -23,6 +23,7 @@ enum class ErrorCode : int {
   kUndecided = 7,      ///< measurement too noisy to answer
   kInternal = 70,      ///< a bug in this program
   kInterrupted = 130,  ///< SIGINT
+  kReaderLeft = 141,   ///< SIGPIPE, of a filter that is one of several processes
   kTerminated = 143,   ///< SIGTERM
 };
 

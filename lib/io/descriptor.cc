@@ -17,6 +17,9 @@ void WriteAll(int fd, const std::string& name, ByteSpan bytes, OnStop on_stop) {
     const ssize_t count = write(fd, bytes.data(), bytes.size());
     if (count < 0) {
       if (errno == EINTR) continue;
+      if (errno == EPIPE && OutlivesClosedPipes()) {
+        throw Error(ErrorCode::kReaderLeft, name, "the reader went away");
+      }
       throw SystemError(name, "write", errno);
     }
     bytes = bytes.subspan(static_cast<size_t>(count));

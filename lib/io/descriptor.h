@@ -14,7 +14,8 @@ namespace trainwright {
 enum class OnStop { kFinish, kThrow };
 
 /// \param name for messages
-/// \throws Error{kIo}; of kThrow Error{kInterrupted, kTerminated}
+/// \throws Error{kIo}; Error{kReaderLeft} as OutliveClosedPipes says (lib/base/signals.h); of kThrow
+///     Error{kInterrupted, kTerminated}
 void WriteAll(int fd, const std::string& name, ByteSpan bytes, OnStop on_stop);
 
 /// Writes at an offset.

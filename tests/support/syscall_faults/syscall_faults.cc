@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -31,9 +32,18 @@ Function Next(const char* name) {
   return reinterpret_cast<Function>(dlsym(RTLD_NEXT, name));
 }
 
+/// A signal that comes sooner is a copy of the one before it (lib/base/signals.h).
+void WaitBetweenSignals() {
+  const timespec pause = {.tv_sec = 1, .tv_nsec = 200'000'000};
+  nanosleep(&pause, nullptr);
+}
+
 void Raise(const char* names) {
   for (const char* name = names; name != nullptr; name = std::strchr(name, '+')) {
-    name += *name == '+' ? 1 : 0;
+    if (*name == '+') {
+      WaitBetweenSignals();
+      ++name;
+    }
     raise(std::strncmp(name, "KILL", 4) == 0   ? SIGKILL
           : std::strncmp(name, "STOP", 4) == 0 ? SIGSTOP
           : std::strncmp(name, "TERM", 4) == 0 ? SIGTERM

@@ -14,9 +14,9 @@ namespace trainwright::test {
 /// \param fault "CALL PATH NUMBER ACTION": the NUMBERth (from 1) CALL ("any", its name, "mmap" or
 ///     "unlinkat") on a path that contains PATH. ACTION is an error ("EIO" or "ENOSPC"), with which every
 ///     later such call fails, too, when it ends in "..."; or signals to raise before the call: "KILL",
-///     "STOP", "INT", "TERM", "INT+INT". Empty: none. A process takes it from the variable SYSCALL_FAULT.
-///     Where SYSCALL_NO_RENAME_FLAGS is set, too, renameat2 knows no flags, as on network file systems; such
-///     calls are not counted.
+///     "STOP", "INT", "TERM", "INT+INT", 1.2 s apart. Empty: none. A process takes it from the variable
+///     SYSCALL_FAULT. Where SYSCALL_NO_RENAME_FLAGS is set, too, renameat2 knows no flags, as on network file
+///     systems; such calls are not counted.
 void SetSyscallFault(const std::string& fault);
 
 /// Starts a new record of the calls on paths that contain `path`. fsync is recorded, but not made: what a
