@@ -39,8 +39,11 @@ WorkEnd EndOf(const std::exception_ptr& failure) {
   } catch (const Error& error) {
     switch (error.code()) {
       case ErrorCode::kInterrupted:
+        return WorkEnd::kInterrupted;
+      case ErrorCode::kReaderLeft:
+        return WorkEnd::kReaderLeft;
       case ErrorCode::kTerminated:
-        return WorkEnd::kStopped;
+        return WorkEnd::kTerminated;
       case ErrorCode::kNonFinite:
         return WorkEnd::kNotFinite;
       default:
@@ -68,8 +71,12 @@ std::string CauseOf(const std::exception_ptr& failure) {
 void ThrowForAnother(WorkEnd end, const std::string& who, const std::string& cause) {
   const std::string why = cause.empty() ? "" : ": " + cause;
   switch (end) {
-    case WorkEnd::kStopped:
+    case WorkEnd::kInterrupted:
       throw ErrorOfAnother(ErrorCode::kInterrupted, who, "got a signal");
+    case WorkEnd::kReaderLeft:
+      throw ErrorOfAnother(ErrorCode::kReaderLeft, who, "lost the reader of its output");
+    case WorkEnd::kTerminated:
+      throw ErrorOfAnother(ErrorCode::kTerminated, who, "got a signal");
     case WorkEnd::kOutOfMemory:
       throw RankOutOfMemory(who);
     case WorkEnd::kNotFinite:

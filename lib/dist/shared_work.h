@@ -16,10 +16,12 @@ namespace trainwright {
 /// How a rank's work ended. Of several ends the last of this list counts.
 enum class WorkEnd : int64_t {
   kDone = 0,
-  kStopped = 1,      ///< by a signal
-  kOutOfMemory = 2,  ///< of the host or a device
-  kNotFinite = 3,    ///< Error{kNonFinite}
-  kFailed = 4,       ///< otherwise
+  kInterrupted = 1,  ///< Error{kInterrupted}
+  kReaderLeft = 2,   ///< Error{kReaderLeft}
+  kTerminated = 3,   ///< Error{kTerminated}
+  kOutOfMemory = 4,  ///< of the host or a device
+  kNotFinite = 5,    ///< Error{kNonFinite}
+  kFailed = 6,       ///< otherwise
 };
 
 /// \param failure what the work threw; null: it is done
@@ -34,8 +36,8 @@ class ErrorOfAnother : public Error {
   using Error::Error;
 };
 
-/// Throws what stands for the failure of another rank's work: ErrorOfAnother{kInterrupted, kNonFinite, kIo},
-/// or of its memory RankOutOfMemory.
+/// Throws what stands for the failure of another rank's work: ErrorOfAnother{kInterrupted, kReaderLeft,
+/// kTerminated, kNonFinite, kIo}, so that all ranks have the status of one, or of its memory RankOutOfMemory.
 /// \param who that rank, for the message: "rank 3"
 /// \param cause in its own words; empty: they are not known here
 [[noreturn]] void ThrowForAnother(WorkEnd end, const std::string& who, const std::string& cause = "");

@@ -7,11 +7,13 @@
 #include <functional>
 #include <new>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "lib/base/error.h"
 #include "lib/device/memory_error.h"
 #include "tests/support/on_ranks.h"
+#include "tests/support/support.h"
 
 namespace trainwright {
 namespace {
@@ -130,6 +132,25 @@ TEST(ShareEndTest, TheRankWhoseMemoryRanOutIsNamedByTheOthersWhateverTheirOwnCap
   EXPECT_EQ(told[0], "4 rank 1: ran out of memory");
   EXPECT_EQ(told[2], told[0]);
   EXPECT_EQ(told[1].find("5 memory: "), 0u) << told[1];
+}
+
+TEST(ShareEndTest, AllRanksHaveTheStatusOfTheSignalThatOneGot) {
+  for (const ErrorCode code : {ErrorCode::kInterrupted, ErrorCode::kReaderLeft, ErrorCode::kTerminated}) {
+    SCOPED_TRACE(static_cast<int>(code));
+    const auto codes = test::OnRanks(3, [code](World* world) {
+      const std::exception_ptr failure =
+          world->rank() == 1 ? FailureOf([code] { throw Error(code, "", "stopped"); }) : nullptr;
+      const auto fail = [&failure] {
+        if (failure) std::rethrow_exception(failure);
+      };
+      const auto shared = test::CodeOf([&] { ShareEnd(world, failure); });
+      return std::pair(shared, test::CodeOf([&] { DoAlike(world, fail); }));
+    });
+    for (const auto& [shared, alike] : codes) {
+      EXPECT_EQ(shared, code);
+      EXPECT_EQ(alike, code);
+    }
+  }
 }
 
 TEST(ShareEndTest, WorkThatIsDoneReturnsWhatWasAgreedOn) {
