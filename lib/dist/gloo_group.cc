@@ -10,7 +10,10 @@
 #include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
 #include <utility>
 
+#include "lib/base/elapsed.h"
 #include "lib/base/error.h"
+#include "lib/base/units.h"
+#include "lib/dist/loopback_ranks.h"
 #include "lib/dist/rank_store.h"
 #include "lib/dist/watched_call.h"
 
@@ -20,6 +23,7 @@ namespace {
 using Group = c10::intrusive_ptr<c10d::Backend>;
 
 constexpr std::chrono::milliseconds kSlice{50};
+constexpr double kLeastToConnect_s = 5;  // that busy machines take
 
 class GlooWork final : public PendingWork {
  public:
@@ -73,31 +77,51 @@ Devices DevicesOfInterfaces(const std::string& names) {
   return devices;
 }
 
-/// The loopback where all ranks are on one machine; else what the machine's name stands for, as in c10d.
-Devices DevicesFor(const RankPlace& place) {
+/// Those of GLOO_SOCKET_IFNAME; none where it is not set.
+Devices DevicesAskedFor() {
   const char* interfaces = std::getenv("GLOO_SOCKET_IFNAME");
-  if (interfaces != nullptr && *interfaces != '\0') return DevicesOfInterfaces(interfaces);
-  const bool store_is_here =
-      place.store_host == "localhost" || place.store_host == "::1" || place.store_host.starts_with("127.");
-  if (store_is_here || place.local_ranks == place.ranks) {
-    return {c10d::ProcessGroupGloo::createDeviceForHostname("127.0.0.1")};
-  }
-  return {c10d::ProcessGroupGloo::createDefaultDevice()};
+  return interfaces != nullptr && *interfaces != '\0' ? DevicesOfInterfaces(interfaces) : Devices();
 }
 
-Group Connect(const RankPlace& place, double timeout_s, const Devices& devices) {
+/// The loopback where all ranks are on one machine; else what the machine's name stands for, as in c10d.
+Devices UsualDevices(bool on_loopback) {
+  return {on_loopback ? c10d::ProcessGroupGloo::createDeviceForHostname("127.0.0.1")
+                      : c10d::ProcessGroupGloo::createDefaultDevice()};
+}
+
+Group Connect(const RankPlace& place, double timeout_s, const Devices& asked) {
+  RankStore store(place, RankStore::Role::kUse, timeout_s);
+  const bool on_loopback = AllOnLoopback(place, &store);  // which others may need to know
   auto options = c10d::ProcessGroupGloo::Options::create(kNearlyEndless);
-  options->devices = devices;
-  const RankStore store(place, RankStore::Role::kUse, timeout_s);
+  options->devices = asked.empty() ? UsualDevices(on_loopback) : asked;
   return c10::make_intrusive<c10d::ProcessGroupGloo>(store.ForGroup("gloo"), static_cast<int>(place.rank),
                                                      static_cast<int>(place.ranks), std::move(options));
 }
 
+/// Ends the wait for a connection that does not come about though all ranks live: an address of one may be no
+/// way to it for another.
+class ConnectionWatch final : public FaultWatch {
+ public:
+  ConnectionWatch(double most_s, FaultWatch* watch) : most_s_(most_s), watch_(watch) {}
+  void Check() override {
+    watch_->Check();
+    if (SecondsSince(start_) > most_s_)
+      throw Explain("no connection within " + FormatFixed(most_s_, 0) + " s");
+  }
+  Error Explain(const std::string& problem) override { return watch_->Explain(problem); }
+
+ private:
+  const std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+  const double most_s_;
+  FaultWatch* const watch_;
+};
+
 Group ConnectWatched(const RankPlace& place, double timeout_s, FaultWatch* watch) {
-  const auto connect = [place, timeout_s, devices = DevicesFor(place)] {
+  const auto connect = [place, timeout_s, devices = DevicesAskedFor()] {
     return Connect(place, timeout_s, devices);
   };
-  return CallWatched<Group>(connect, ProblemOf, watch);
+  ConnectionWatch connection(std::max(timeout_s, kLeastToConnect_s), watch);
+  return CallWatched<Group>(connect, ProblemOf, &connection);
 }
 
 }  // namespace
