@@ -32,8 +32,9 @@ TEST(AgreeOnProductsTest, AllRanksTakeTheChoicesOfTheWritersTrial) {
 
 TEST(AgreeOnProductsTest, WhatTheWriterHasFromBeforeIsNotTried) {
   const auto agreed = test::OnRanks(kWorld, [](World* world) {
-    return AgreeOnProducts(world, world->is_writer() ? ChoiceOf(4) : ProductChoices(),
-                           []() -> ProductChoices { throw Error(ErrorCode::kInternal, "trial", "was made"); });
+    return AgreeOnProducts(
+        world, world->is_writer() ? ChoiceOf(4) : ProductChoices(),
+        []() -> ProductChoices { throw Error(ErrorCode::kInternal, "trial", "was made"); });
   });
   for (const AgreedProducts& of_rank : agreed) {
     EXPECT_EQ(of_rank.choices, ChoiceOf(4));
