@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstdint>
+#include <set>
 
 #include "lib/base/bytes.h"
 #include "lib/base/checksum.h"
@@ -50,6 +51,13 @@ int ThreadsOfRanks(World* world, const std::string& machine, const std::vector<i
 int64_t RanksThatShare(World* world, const std::string& identity) {
   const std::vector<std::string> all = GatherBytes(world, identity);
   return identity.empty() ? 1 : std::count(all.begin(), all.end(), identity);
+}
+
+int64_t ThingsOfRanks(World* world, const std::string& identity) {
+  const std::vector<std::string> all = GatherBytes(world, identity);
+  const std::set<std::string> known(all.begin(), all.end());
+  const auto unknown = static_cast<int64_t>(std::count(all.begin(), all.end(), ""));
+  return static_cast<int64_t>(known.size() - known.count("")) + unknown;
 }
 
 }  // namespace trainwright

@@ -1,5 +1,5 @@
 /// What each rank has of its machine, where ranks share machines: how many threads it computes with when
-/// nobody says how many, and with how many others it shares memory.
+/// nobody says how many, and with how many others it shares memory or a device.
 #pragma once
 
 #include <cstdint>
@@ -23,5 +23,10 @@ int ThreadsOfRanks(World* world, const std::string& machine, const std::vector<i
 /// \param identity of the thing; ranks that do not know theirs (empty) share nothing
 /// \throws as World::Reduce
 int64_t RanksThatShare(World* world, const std::string& identity);
+
+/// How many of such things the ranks have together, one that several have counted once; ranks that do not know
+/// theirs have one each.
+/// \throws as World::Reduce
+int64_t ThingsOfRanks(World* world, const std::string& identity);
 
 }  // namespace trainwright

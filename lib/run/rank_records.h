@@ -14,6 +14,8 @@ struct RankRecords {
   std::vector<std::string> hosts;         ///< names of their machines, by rank
   std::vector<int64_t> max_memory_bytes;  ///< peaks of their processes, by rank
   std::vector<int64_t> max_device_bytes;  ///< peaks on their GPUs, by rank; empty on CPUs, too
+  /// That they compute on: GPUs, or machines, one that ranks share counted once; in no record. 0: not known.
+  int64_t devices = 0;
 
   /// "rank 3"; where ranks run on several machines, "rank 3 on node2".
   std::string NameOf(int64_t rank) const;

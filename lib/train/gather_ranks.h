@@ -3,20 +3,18 @@
 
 #include <c10/core/Device.h>
 
-#include <string>
-#include <vector>
-
 #include "lib/dist/world.h"
 #include "lib/run/rank_records.h"
 
 namespace trainwright {
 
-/// \returns the names of their machines, by rank; none where there is one rank
+/// \param device of this rank
+/// \returns the names of their machines, by rank, and how many devices they have; nothing where there is one
+///     rank
 /// \throws as World::Reduce
-std::vector<std::string> GatherHosts(World* world);
+RankRecords GatherPlaces(World* world, c10::Device device);
 
 /// The same, with the peaks of memory so far.
-/// \param device of this rank
 RankRecords GatherRanks(World* world, c10::Device device);
 
 }  // namespace trainwright

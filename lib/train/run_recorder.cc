@@ -203,7 +203,8 @@ bool RunRecorder::Logs(int64_t step) const {
 
 std::optional<double> RunRecorder::Mfu(double model_flops_per_s) const {
   if (!facts_.peak_tflops) return std::nullopt;
-  return model_flops_per_s / (*facts_.peak_tflops * 1e12 * static_cast<double>(facts_.plan.ranks));
+  const int64_t devices = ranks_.devices > 0 ? ranks_.devices : facts_.plan.ranks;
+  return model_flops_per_s / (*facts_.peak_tflops * 1e12 * static_cast<double>(devices));
 }
 
 void RunRecorder::Write(const std::string& type, const nlohmann::ordered_json& fields) {

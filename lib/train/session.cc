@@ -444,7 +444,7 @@ bool Session::StepAndSave(bool time_to_save) {
 
 int Session::Loop() {
   if (world_->size() > 1) RequireSameStart(world_, start_facts_);
-  listener_->set_ranks({.hosts = GatherHosts(world_)});
+  listener_->set_ranks(GatherPlaces(world_, run_->compute.device));
   const double save_every_s = run_->cadence.save_every.time_s;
   EvaluateBeforeSteps();
   bool stopping = false;

@@ -67,5 +67,13 @@ TEST(RankThreadsTest, RanksOfOneMachineShareIt) {
   EXPECT_EQ(shared, (std::vector<int64_t>{3, 1, 3, 1, 1, 3}));
 }
 
+TEST(RankThreadsTest, WhatSeveralRanksShareCountsOnce) {
+  const std::vector<std::string> devices = {"a", "b", "a", "", "", "a"};
+  const std::vector<int64_t> counted = test::OnRanks(static_cast<int64_t>(devices.size()), [&](World* world) {
+    return ThingsOfRanks(world, devices[static_cast<size_t>(world->rank())]);
+  });
+  EXPECT_EQ(counted, std::vector<int64_t>(devices.size(), 4));
+}
+
 }  // namespace
 }  // namespace trainwright

@@ -150,6 +150,20 @@ TEST_F(TrainRanksTest, TheMachineAndThePeakMemoryOfEachRankAreInTheRecordsAndInT
   EXPECT_EQ(checked.exit_status, 0) << checked.standard_output << checked.standard_error;
 }
 
+TEST_F(TrainRanksTest, UtilisationIsOverThePeakOfAMachineThatRanksShareOnce) {
+  const ProcessResult run = Train("$begin --nproc 2 --steps 2 --peak-tflops 0.5 --summary summary.json");
+  ASSERT_EQ(run.exit_status, 0) << run.standard_error;
+  std::vector<nlohmann::json> records = Metrics("run");
+  records.push_back(Json("summary.json"));
+  int told = 0;
+  for (const nlohmann::json& record : records) {
+    if (!record.contains("mfu")) continue;
+    ++told;
+    EXPECT_DOUBLE_EQ(record["mfu"].get<double>(), record["model_flops_per_s"].get<double>() / 0.5e12);
+  }
+  EXPECT_EQ(told, 3) << "two steps and the summary";
+}
+
 TEST_F(TrainRanksTest, ARankWithOtherDataIsNamedBeforeAnythingIsWritten) {
   WriteModel("tiny.json");
   WriteShards(600, 300);
