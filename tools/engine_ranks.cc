@@ -128,8 +128,7 @@ void SetUpKernels(const EngineRequest& request, World* world, const ProcessSetup
 int RunInWorldOf(const RankPlace& place, const EngineRequest& request,
                  const std::function<int(const EngineProcess&)>& work) {
   QuietTorchLog();
-  InstallSignalHandlers(
-      /*ignore_sigpipe=*/true);  // what is sent to a rank that is gone ends no other silently
+  OutliveClosedPipes();  // what is sent to a rank that is gone ends no other silently
   ShowOneGpu(place.local_rank);
   SetUpBackend(request.process);  // ranks connect by torch
   C10dWorld world(place, {.timeout_s = request.dist_timeout_s});
@@ -157,6 +156,9 @@ int RunRank(const RankPlace& place, const EngineRequest& request,
   try {
     return RunInWorldOf(place, request, work);
   } catch (const CommonError& error) {  // rank 0 tells of it
+    return static_cast<int>(error.code());
+  } catch (const Error& error) {  // of a reader that went away a filter tells nobody
+    if (error.code() != ErrorCode::kReaderLeft) throw;
     return static_cast<int>(error.code());
   }
 }

@@ -51,7 +51,8 @@ struct EngineProcess {
 /// warnings and errors alone, as "train[3]", and write no summary; the notices of `run` are reported once. On
 /// a CPU the summary says which kernels compute GEMMs.
 /// For mains, before other threads run.
-/// \returns the exit status of the work; of ranks that were started here, as RunLocalRanks
+/// \returns the exit status of the work; of ranks that were started here, as RunLocalRanks; of a rank whose
+///     work throws Error{kReaderLeft} its status, in silence
 /// \throws Error: kUsage, of ranks that differ as well; kIo where ranks do not find each other; what the work
 ///     throws
 int RunEngine(const EngineRequest& request, ToolRun* run,

@@ -5,6 +5,7 @@
 #include "lib/device/determinism.h"
 #include "lib/dist/facts.h"
 #include "lib/dist/shared_work.h"
+#include "lib/dist/world.h"
 #include "lib/eval/evaluate_checks.h"
 #include "lib/eval/evaluate_job.h"
 #include "lib/eval/metric_options.h"
@@ -29,6 +30,15 @@ void Tell(const nlohmann::ordered_json& result, ToolRun* run) {
   StdoutSink().Write(AsBytes(JsonLineOf(result)));
 }
 
+/// Where its reader went away, all ranks learn that.
+/// \returns the exit status
+int TellAsWriter(const nlohmann::ordered_json& result, World* world, ToolRun* run) {
+  return static_cast<int>(AsWriter(world, [&] {
+    Tell(result, run);
+    return 0;
+  }));
+}
+
 /// No model, and little work: the writer's.
 int ScoreAnswers(const EvaluateSettings& options, ToolRun* run) {
   const nlohmann::ordered_json result =
@@ -49,8 +59,7 @@ int EvaluateRetrieval(const EvaluateSettings& options, const EngineProcess& proc
 int EvaluatePairs(const EvaluateSettings& options, const EngineProcess& process, ToolRun* run) {
   const nlohmann::ordered_json result =
       RunSts(BuiltInFamilies(), StsSettingsOf(options), process.setup, process.world);
-  if (process.world->is_writer()) Tell(result, run);
-  return 0;
+  return TellAsWriter(result, process.world, run);
 }
 
 int EvaluateModel(const EvaluateSettings& options, const EngineProcess& process, ToolRun* run) {
@@ -82,9 +91,7 @@ int EvaluateModel(const EvaluateSettings& options, const EngineProcess& process,
   job.world = process.world;
   const nlohmann::ordered_json result =
       RunEvaluate(BuiltInFamilies(), BuiltInObjectives(), job, run->common.progress);
-  run->summary.update(result);
-  if (process.world->is_writer()) StdoutSink().Write(AsBytes(JsonLineOf(result)));
-  return 0;
+  return TellAsWriter(result, process.world, run);
 }
 
 /// What shapes the result, but for what the data and the model say.
