@@ -36,6 +36,7 @@ void SpeakAs(int64_t rank, const std::string& tool, CommonOptions* common) {
   ConfigureLog(tool + "[" + std::to_string(rank) + "]", common->quiet     ? LogLevel::kError
                                                         : common->verbose ? LogLevel::kDebug
                                                                           : LogLevel::kWarning);
+  SetLogSpeaker(false);
   common->progress = ProgressMode::kNever;
   common->summary_path.clear();
 }

@@ -12,6 +12,7 @@ struct LogState {
   std::mutex mutex;
   std::string tool = "trainwright";
   LogLevel level = LogLevel::kInfo;
+  bool speaks_for_all = true;
   LogListener* listener = nullptr;
 };
 
@@ -60,6 +61,22 @@ void LogDebug(const std::string& message) {
 }
 void LogHint(const std::string& message, LogLevel level) {
   Print(level, "hint: ", message);
+}
+
+void SetLogSpeaker(bool speaks) {
+  LogState& state = State();
+  const std::lock_guard lock(state.mutex);
+  state.speaks_for_all = speaks;
+}
+
+void LogCommonWarning(const std::string& message, const std::string& hint) {
+  {
+    LogState& state = State();
+    const std::lock_guard lock(state.mutex);
+    if (!state.speaks_for_all) return;
+  }
+  LogWarning(message);
+  if (!hint.empty()) LogHint(hint, LogLevel::kWarning);
 }
 
 void SetLogListener(LogListener* listener) {

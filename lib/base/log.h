@@ -21,6 +21,12 @@ void LogDebug(const std::string& message);
 /// "tool: hint: message"; printed whenever messages of the level that it belongs to are.
 void LogHint(const std::string& message, LogLevel level = LogLevel::kError);
 
+/// Whether this process speaks for all where it is one of several; each does by default.
+void SetLogSpeaker(bool speaks);
+/// A warning of what all processes of a run find alike, and a hint where it is not empty: only the one that
+/// speaks for all prints it.
+void LogCommonWarning(const std::string& message, const std::string& hint = "");
+
 /// Called before and after each line is written, so that a progress bar can clear and redraw itself.
 class LogListener {
  public:

@@ -22,7 +22,7 @@ ProcessSetup SetUpProcess(const ProcessRequest& request) {
                        [&] { return SetComputeThreads(request.threads); });
   setup.device = ChooseDevice(request.device);
   if (setup.device.is_cpu()) {
-    for (const std::string& sentence : ChoicesWithoutGpu(request.gpu)) LogWarning(sentence);
+    for (const std::string& sentence : ChoicesWithoutGpu(request.gpu)) LogCommonWarning(sentence);
   } else {
     ApplyGpuChoices(request.gpu);
   }

@@ -207,7 +207,8 @@ void DocumentReader::CheckBeginning(std::string_view read) const {
   const DocumentInput& input = inputs_[next_input_ - 1];
   const bool names_parquet = input.path.ends_with(".parquet");
   if (!input.guessed && input.begin == 0 && HasUtf16Mark(read)) {
-    LogWarning(source_->name() + ": looks like UTF-16 but is read as it is; " + kUtf16Way + " converts it");
+    LogCommonWarning(source_->name() + ": looks like UTF-16 but is read as it is; " + kUtf16Way +
+                     " converts it");
   }
   if (!input.guessed && !names_parquet) return;
   const std::string of_file = IsPart(input) ? BeginningOf(input.path) : std::string();
@@ -219,7 +220,8 @@ void DocumentReader::CheckBeginning(std::string_view read) const {
   RefuseBinary(source_->name(), input.guessed, format_, start);
   const bool looks_like_json = start.starts_with("{\"") || start.starts_with("{ \"");
   if (!input.guessed || format_ != InputFormat::kLines || !looks_like_json) return;
-  LogWarning(source_->name() + ": looks like JSON lines but is read as plain lines; --format says which");
+  LogCommonWarning(source_->name() +
+                   ": looks like JSON lines but is read as plain lines; --format says which");
 }
 
 /// Turns the end marks in batch->bytes[scanned, end) into records. What follows the last one, where the next

@@ -36,8 +36,8 @@ EmbedInput::EmbedInput(const std::string& path, const std::string& format, Embed
 
 void EmbedInput::WarnOfJson(std::string_view record) const {
   if (!is_guessed_ || !(record.starts_with("{\"") || record.starts_with("{ \""))) return;
-  LogWarning(reader_.place().file + ": looks like JSON lines but is read as plain lines");
-  LogHint("--input-format jsonl, or a name that ends in .jsonl, says otherwise", LogLevel::kWarning);
+  LogCommonWarning(reader_.place().file + ": looks like JSON lines but is read as plain lines",
+                   "--input-format jsonl, or a name that ends in .jsonl, says otherwise");
 }
 
 void EmbedInput::ReadObject(std::string_view record, EmbedText* text) const {

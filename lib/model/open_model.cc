@@ -123,16 +123,16 @@ std::string ResolveCheckpoint(const std::string& path) {
     const std::string linked = (std::filesystem::path(path) / target).string();
     const std::string newer = SavedAfterLatest(path, linked);
     if (newer.empty()) return linked;
-    LogWarning(latest + " points to " + target.filename().string() + "; taking " + newer +
-               ", which was saved later (train --resume --out " + ShellWord(path) +
-               " finishes what a killed run left)");
+    LogCommonWarning(latest + " points to " + target.filename().string() + "; taking " + newer +
+                     ", which was saved later (train --resume --out " + ShellWord(path) +
+                     " finishes what a killed run left)");
     return newer;
   }
   const std::vector<std::string> checkpoints = RunDirectory::CheckpointsIn(path);
   const auto newest = std::find_if(checkpoints.rbegin(), checkpoints.rend(), IsComplete);
   if (newest != checkpoints.rend()) {
-    LogWarning(latest + " points to no checkpoint of the run; taking the newest, " +
-               fs::path(*newest).filename().string());
+    LogCommonWarning(latest + " points to no checkpoint of the run; taking the newest, " +
+                     fs::path(*newest).filename().string());
     return *newest;
   }
   if (holds_model(latest)) return latest;  // a folder, or a link of the user's

@@ -210,8 +210,8 @@ SplitCounts TrainingData::CountHeldOut(const DocumentSplit& split, bool masked, 
           std::to_string(counts.documents) + " documents, " +
           FormatCount(static_cast<double>(counts.held_out_tokens)) + " tokens, to evaluate on");
   if (documents_split_ > 0) {
-    LogWarning("--eval-split: pack cut " + FormatNumberOf(documents_split_, "document") +
-               " into parts, and parts of one may be on both sides; a longer --chunk keeps them whole");
+    LogCommonWarning("--eval-split: pack cut " + FormatNumberOf(documents_split_, "document") +
+                     " into parts, and parts of one may be on both sides; a longer --chunk keeps them whole");
   }
   return counts;
 }

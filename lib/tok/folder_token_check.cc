@@ -108,9 +108,10 @@ void CheckTokensOfFolder(const std::string& folder, const TokenizerJson& parsed)
                     "; texts that have none of them a tokenizer.json in a folder of its own encodes");
   }
   if (found_otherwise.empty()) return;
-  LogWarning(folder + ": transformers finds tokens in texts as tokenizer_config.json says, which is not as " +
-             "tokenizer.json says, which is done here: " + ListOfTokens(found_otherwise));
-  LogHint(HowToWriteTokenizerJson(folder), LogLevel::kWarning);
+  LogCommonWarning(
+      folder + ": transformers finds tokens in texts as tokenizer_config.json says, which is not as " +
+          "tokenizer.json says, which is done here: " + ListOfTokens(found_otherwise),
+      HowToWriteTokenizerJson(folder));
 }
 
 }  // namespace trainwright

@@ -40,10 +40,9 @@ void WarnOfIdsOfFairseq(const std::string& path) {
   const std::filesystem::path file(path);
   std::error_code ignored;
   if (file.filename() != kModelOfFairseq || !std::filesystem::exists(file, ignored)) return;
-  LogWarning(path + ": models with a file of this name, as XLM-R, mBART and NLLB, number its pieces " +
-             "otherwise, most by one more; the ids here are the file's own");
-  LogHint(HowToWriteTokenizerJson(file.has_parent_path() ? file.parent_path().string() : "."),
-          LogLevel::kWarning);
+  LogCommonWarning(path + ": models with a file of this name, as XLM-R, mBART and NLLB, number its pieces " +
+                       "otherwise, most by one more; the ids here are the file's own",
+                   HowToWriteTokenizerJson(file.has_parent_path() ? file.parent_path().string() : "."));
 }
 
 /// What a --tokenizer argument means: a file, or "bytes".
@@ -95,7 +94,7 @@ std::unique_ptr<Tokenizer> LoadSentencePiece(const std::string& path, std::strin
     tokenizer->TakeSpecialIds(SpecialTokensOfFolder(folder));
   } catch (const Error& error) {
     if (error.code() != ErrorCode::kBadInput) throw;
-    LogWarning(path + " is taken with its own BOS and EOS: " + error.what());
+    LogCommonWarning(path + " is taken with its own BOS and EOS: " + error.what());
   }
   return tokenizer;
 }

@@ -28,7 +28,7 @@ ComputeChoice ChooseCompute(const TrainSettings& settings, const ProcessSetup& p
   LogInfo("device " + choice.identity.device + ", " + std::to_string(process.threads) + " thread" +
           (process.threads == 1 ? "" : "s"));
   if (settings.empty_cache_every > 0 && choice.device.is_cpu()) {
-    LogWarning("--empty-cache-every has no effect on a CPU: there is no cache of GPU memory");
+    LogCommonWarning("--empty-cache-every has no effect on a CPU: there is no cache of GPU memory");
   }
   choice.bucket_bytes = BucketBytes(settings);
   choice.kinds.attention = ParseAttentionBackend(settings.attn_backend, "--attn-backend");
@@ -39,7 +39,8 @@ ComputeChoice ChooseCompute(const TrainSettings& settings, const ProcessSetup& p
       ParseActivationCheckpointing(settings.checkpoint_activations, "--checkpoint-activations");
   choice.compile = ParseCompileMode(settings.compile, "--compile");
   if (choice.compile == CompileMode::kGraph && choice.device.is_cpu()) {
-    LogWarning("--compile graph has no effect on a CPU, where a step is compiled code without launches");
+    LogCommonWarning(
+        "--compile graph has no effect on a CPU, where a step is compiled code without launches");
   }
   choice.offload = ParseOffloadChoice(settings.offload, "--offload");
   choice.offload_folder = settings.offload_dir.empty() ? TemporaryFolder() : settings.offload_dir;

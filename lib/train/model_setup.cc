@@ -83,7 +83,7 @@ ModelSetup SetUpNewModel(const ModelFamilies& families, const TrainSettings& set
   FlatParameters& parameters = setup.model->parameters();
   const std::string problem = FamilyOf(run->model.config).ProblemInTransformers(run->model.config);
   if (!start && !problem.empty()) {
-    LogWarning("Hugging Face transformers will not open the checkpoints: " + problem);
+    LogCommonWarning("Hugging Face transformers will not open the checkpoints: " + problem);
   }
   if (start) {
     LoadWeights(start->folder, &parameters);

@@ -286,6 +286,13 @@ TEST_F(TrainRanksTest, WhatIsWrongOnAllRanksAlikeIsToldOnce) {
   EXPECT_EQ(run.standard_output, "");
 }
 
+TEST_F(TrainRanksTest, WhatAllRanksWouldWarnOfAlikeIsToldOnce) {
+  const ProcessResult run = Train(R"sh(
+    $begin --nproc 3 --steps 1 --empty-cache-every 1 --compile graph 2> log || cat log
+    for warning in '--empty-cache-every' '--compile graph'; do grep -c -e "warning: $warning has no effect" log; done)sh");
+  EXPECT_EQ(run.standard_output, "1\n1\n") << ReadFile(folder_.path("log"));
+}
+
 TEST_F(TrainRanksTest, OnSeveralRanksTheCheckpointsOfTheLowestEvaluationLossesStay) {
   WriteModel("tiny.json");
   WriteShards();
