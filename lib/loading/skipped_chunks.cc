@@ -19,7 +19,7 @@ void SkippedChunks::TakeOver(const std::vector<BadChunk>& found) {
     warnings_.push_back(std::string(bad.error.what()) + ": another chunk takes the place of chunk " +
                         std::to_string(bad.chunk) + " (" + std::to_string(chunks_.size()) + " of at most " +
                         std::to_string(most_) + ")");
-    LogWarning(warnings_.back());
+    LogCommonWarning(warnings_.back());
   }
 }
 

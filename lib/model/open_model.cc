@@ -59,7 +59,7 @@ std::string SavedAfterLatest(const std::string& run_path, const std::string& lat
       VerifyCheckpoint(*path);
       return *path;
     } catch (const Error& error) {
-      LogWarning(std::string(error.what()) + "; trying an older checkpoint");
+      LogCommonWarning(std::string(error.what()) + "; trying an older checkpoint");
     }
   }
   return "";

@@ -47,9 +47,9 @@ ComputeChoice ChooseCompute(const TrainSettings& settings, const ProcessSetup& p
   if (choice.offload.any() && choice.device.is_cpu()) {
     MakeOffloadStack(choice.device, choice.offload_folder);  // a folder that cannot have the file is told now
     if (IsInMemory(choice.offload_folder)) {
-      LogWarning(choice.offload_folder +
-                 " lies in memory (tmpfs), so --offload gains nothing: name a folder on a disk by "
-                 "--offload-dir");
+      LogCommonWarning(choice.offload_folder +
+                       " lies in memory (tmpfs), so --offload gains nothing: name a folder on a disk by "
+                       "--offload-dir");
     }
   }
   return choice;
