@@ -1,10 +1,10 @@
 /// SIGINT, SIGTERM and SIGHUP as a flag that loops poll, so that work stops at a clean place.
 ///
 /// The handlers are installed without SA_RESTART: a blocked read returns EINTR and its loop polls the flag.
-/// The first signal sets the flag; a SIGINT more than a second later ends the process at once. One that comes
-/// sooner is a copy of the first: timeout(1) signals its process and then its group, and a launcher passes on
-/// the ^C that the terminal has sent to all. A SIGHUP that is ignored when the process starts, as under nohup,
-/// stays ignored.
+/// The first signal sets the flag; a SIGINT more than a second later ends the process at once. One that
+/// comes sooner is a copy of the first: timeout(1) signals its process and then its group, and a launcher
+/// passes on the ^C that the terminal has sent to all. A SIGHUP that is ignored when the process starts, as
+/// under nohup, stays ignored.
 #pragma once
 
 namespace trainwright {

@@ -24,7 +24,8 @@ class GlooGroup final : public Collectives {
   /// Connects this rank to all others, which call it, too.
   /// \param timeout_s for the connection to the store, and then to the other ranks: at least 5 s for these
   /// \param watch outlives the group
-  /// \throws Error{kIo} as the watch says, also of connections that do not come about; Error{kUsage} on an interface that this machine does not have
+  /// \throws Error{kIo} as the watch says, also of connections that do not come about; Error{kUsage} on
+  ///     an interface that this machine does not have
   GlooGroup(const RankPlace& place, double timeout_s, FaultWatch* watch);
   /// Ends the threads of a group whose work is done; one with work that never ends is left behind.
   ~GlooGroup() override;

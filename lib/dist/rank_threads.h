@@ -24,8 +24,8 @@ int ThreadsOfRanks(World* world, const std::string& machine, const std::vector<i
 /// \throws as World::Reduce
 int64_t RanksThatShare(World* world, const std::string& identity);
 
-/// How many of such things the ranks have together, one that several have counted once; ranks that do not know
-/// theirs have one each.
+/// How many of such things the ranks have together, one that several have counted once; ranks that do not
+/// know theirs have one each.
 /// \throws as World::Reduce
 int64_t ThingsOfRanks(World* world, const std::string& identity);
 
