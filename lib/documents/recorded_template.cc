@@ -106,6 +106,10 @@ std::optional<ChatTemplate> RecordedTemplate(const nlohmann::ordered_json& prove
   return chat_template;
 }
 
+bool HasSeveralTemplates(const nlohmann::ordered_json& provenance) {
+  return RecordsIn(provenance).size() > 1;
+}
+
 std::optional<std::chrono::sys_seconds> RecordedTemplateTime(const nlohmann::ordered_json& provenance) {
   for (const nlohmann::ordered_json& options : OptionsInProvenance(provenance, "pretokenize")) {
     const auto time_s = options.find(kTime);

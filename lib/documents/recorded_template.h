@@ -20,6 +20,11 @@ nlohmann::json RecordOfTemplate(const ChatTemplate& chat_template);
 /// \throws Error{kUsage} naming what is no template
 std::optional<ChatTemplate> RecordedTemplate(const nlohmann::ordered_json& provenance);
 
+/// Whether several templates wrote the conversations of a data set. RecordedTemplate then gives none of them,
+/// as of data without conversations.
+/// \param provenance as of RecordedTemplate
+bool HasSeveralTemplates(const nlohmann::ordered_json& provenance);
+
 /// What the template of a stream of documents had strftime_now return.
 /// \param provenance of the stream
 /// \returns nullopt when no template that says the time wrote it

@@ -106,13 +106,15 @@ void CheckQuant(const GenerateSettings& settings) {
 }
 
 /// How conversations are written: as said, or for --chat as the model's folder says, or as its training data
-/// was; nullopt: not at all.
+/// was; nullopt: not at all, or nobody says it, as of data that several templates wrote.
 std::optional<ChatTemplate> TemplateOf(const GenerateSettings& settings) {
   if (!settings.chat_template.empty()) return LoadChatTemplate(settings.chat_template);
   if (!settings.chat) return std::nullopt;
   const std::string base = ResolveCheckpoint(settings.checkpoint);
   const std::string folder = settings.adapter.empty() ? base : ResolveCheckpoint(settings.adapter);
-  if (auto recorded = RecordedTemplate(ReadCheckpointProvenance(folder, "data_provenance"))) return recorded;
+  const nlohmann::ordered_json provenance = ReadCheckpointProvenance(folder, "data_provenance");
+  if (auto recorded = RecordedTemplate(provenance)) return recorded;
+  if (HasSeveralTemplates(provenance)) return std::nullopt;
   return settings.adapter.empty() ? FindFolderTemplate(folder) : FindAdapterTemplate(folder, base);
 }
 
@@ -263,7 +265,7 @@ class Job {
   void StartChat() {
     if (!chat_) {
       throw Error(ErrorCode::kUsage, "--chat", "needs to know how a conversation is written", "",
-                  "give --template, as the model was trained with; its folder has none");
+                  "give --template, as the model was trained with; its folder has none, or its data several");
     }
     const bool by_hand = isatty(STDIN_FILENO) == 1;
     session_.emplace(settings_.system, OpenSource("-"), by_hand && CurrentLogLevel() >= LogLevel::kInfo);

@@ -29,9 +29,22 @@ bool Says(const nlohmann::json& manifest, const nlohmann::json& expected) {
   return manifest == expected;
 }
 
+/// What ShardSet::provenance_json() says of a folder.
+std::string ProvenanceOf(const ShardSetHeader& header, const std::vector<ManifestEntry>& entries) {
+  std::vector<std::string> ways = {header.provenance_json};
+  for (const ManifestEntry& entry : entries) {
+    const std::string& way = entry.provenance_json;
+    if (!way.empty() && std::find(ways.begin(), ways.end(), way) == ways.end()) ways.push_back(way);
+  }
+  if (ways.size() == 1) return ways[0];
+  std::string list;
+  for (const std::string& way : ways) list += (list.empty() ? "[" : ",") + way;
+  return list + "]";
+}
+
 class MappedShardSet final : public ShardSet {
  public:
-  static std::unique_ptr<ShardSet> OpenFile(const std::string& path) {
+  static std::unique_ptr<MappedShardSet> OpenFile(const std::string& path) {
     auto set = std::make_unique<MappedShardSet>();
     set->files_.emplace_back(path);
     const std::vector<ByteSpan> parts = ShardView::Split(set->files_[0].bytes(), path);
@@ -73,10 +86,14 @@ class MappedShardSet final : public ShardSet {
       throw Error(ErrorCode::kBadInput, manifest_path, "is corrupt: it does not describe its shards", "",
                   kRunAgain);
     }
+    set->provenance_json_ = ProvenanceOf(set->header(), entries);
     return set;
   }
 
+  void set_provenance_json(std::string provenance_json) { provenance_json_ = std::move(provenance_json); }
+
   const ShardSetHeader& header() const override { return shards_[0].header; }
+  std::string provenance_json() const override { return provenance_json_; }
   const ShardTotals& totals() const override { return totals_; }
   const std::vector<ShardInfo>& shards() const override { return shards_; }
   uint64_t chunks() const override { return totals_.chunks; }
@@ -142,12 +159,14 @@ class MappedShardSet final : public ShardSet {
                   std::string("pack did not finish, or the set was cut: ") + kRunAgain);
     }
     name_ = path;
+    provenance_json_ = header().provenance_json;
     Sha256 content;
     for (const ShardInfo& shard : shards_) content.Update(shard.content_sha256);
     content_sha256_ = content.Digest();
   }
 
   std::string name_;
+  std::string provenance_json_;  // of all shards
   std::vector<MappedFile> files_;
   std::vector<ShardView> views_;
   std::vector<ShardInfo> shards_;
@@ -156,6 +175,10 @@ class MappedShardSet final : public ShardSet {
 };
 
 }  // namespace
+
+std::string ShardSet::provenance_json() const {
+  return header().provenance_json;
+}
 
 std::vector<ShardSetPart> ShardSet::parts() const {
   return {{.records = header().record_kind,
@@ -183,6 +206,12 @@ std::unique_ptr<ShardSet> ShardSet::Open(const std::string& path) {
     return MappedShardSet::OpenFolder(end == std::string::npos ? path : path.substr(0, end + 1));
   }
   return MappedShardSet::OpenFile(path);
+}
+
+std::unique_ptr<ShardSet> ShardSet::OpenCopy(const std::string& path, const ShardSet& original) {
+  std::unique_ptr<MappedShardSet> copy = MappedShardSet::OpenFile(path);
+  copy->set_provenance_json(original.provenance_json());
+  return copy;
 }
 
 }  // namespace trainwright

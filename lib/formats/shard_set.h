@@ -59,8 +59,15 @@ class ShardSet {
   /// \param path a sealed folder or a file
   /// \throws Error{kBadInput, kIo}
   static std::unique_ptr<ShardSet> Open(const std::string& path);
+  /// Opens a file of the shards of `original`, which lacks that one's manifest: its provenance is that of the
+  /// original.
+  /// \throws Error{kBadInput, kIo}
+  static std::unique_ptr<ShardSet> OpenCopy(const std::string& path, const ShardSet& original);
   virtual ~ShardSet() = default;
   virtual const ShardSetHeader& header() const = 0;  ///< with the tokenizer's model
+  /// How the whole set was made: what the header says, or, where shards that were appended were made
+  /// otherwise, a JSON list of that and of each of these ways.
+  virtual std::string provenance_json() const;
   virtual const ShardTotals& totals() const = 0;
   virtual const std::vector<ShardInfo>& shards() const = 0;
   virtual uint64_t chunks() const = 0;

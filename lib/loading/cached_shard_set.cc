@@ -112,7 +112,7 @@ void MakeFolder(const std::string& folder) {
 std::unique_ptr<ShardSet> OpenCopy(const std::string& copy, const ShardSet& original) {
   if (!fs::exists(copy)) return nullptr;
   try {
-    std::unique_ptr<ShardSet> opened = ShardSet::Open(copy);
+    std::unique_ptr<ShardSet> opened = ShardSet::OpenCopy(copy, original);
     if (opened->content_sha256() == original.content_sha256()) {
       KeepInUse(copy);
       return opened;
@@ -139,7 +139,7 @@ std::unique_ptr<ShardSet> OpenCachedShardSet(const std::string& path, const std:
   if (std::unique_ptr<ShardSet> copied = OpenCopy(copy, *set)) return copied;
   CopyTo(copy, FilesOf(path));
   KeepInUse(copy);
-  return ShardSet::Open(copy);
+  return ShardSet::OpenCopy(copy, *set);
 }
 
 }  // namespace trainwright

@@ -42,6 +42,7 @@ class SetOfName final : public ShardSet {
   explicit SetOfName(NamedShardSet named)
       : name_(WithoutLastSlash(std::move(named.name))), set_(std::move(named.set)) {}
   const ShardSetHeader& header() const override { return set_->header(); }
+  std::string provenance_json() const override { return set_->provenance_json(); }
   const ShardTotals& totals() const override { return set_->totals(); }
   const std::vector<ShardInfo>& shards() const override { return set_->shards(); }
   uint64_t chunks() const override { return set_->chunks(); }
@@ -77,7 +78,7 @@ class JoinedShardSet final : public ShardSet {
         header_.chunk_tokens = std::max(header_.chunk_tokens, part.chunk_tokens);
         parts_.push_back(std::move(part));
       }
-      header_.provenance_json += (&named == sets_.data() ? "" : ",") + set.header().provenance_json;
+      header_.provenance_json += (&named == sets_.data() ? "" : ",") + set.provenance_json();
       begins_.push_back(totals_.chunks);
       for (ShardInfo shard : set.shards()) {
         shard.shard_number = static_cast<uint32_t>(shards_.size());

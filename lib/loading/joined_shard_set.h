@@ -20,7 +20,8 @@ struct NamedShardSet {
 enum class UnlikeSets { kRefused, kTaken };
 
 /// A single set stays as it is, but for the name of its part. Of unlike sets the header's record_kind is that
-/// of the first and its chunk_tokens the largest; parts() gives those of each, by the names given here.
+/// of the first and its chunk_tokens the largest; parts() gives those of each, by the names given here. Of
+/// several, provenance is a list of that of each.
 /// \throws Error{kBadInput} naming the first set whose tokenizer is not that of sets[0] or, where they are
 ///     refused, whose records or chunk length are not
 std::unique_ptr<ShardSet> JoinShardSets(std::vector<NamedShardSet> sets,

@@ -14,7 +14,7 @@ nlohmann::ordered_json ProvenanceOf(const ResolvedRun& run, const ModelSetup& se
       {"plan", EncodePlan(run.plan)},
       {"data_sha256", HexEncode(run.data->set().content_sha256())},
       {"tokenizer_sha256", HexEncode(header.tokenizer.sha256)},
-      {"data_provenance", OrderedJsonOf(header.provenance_json)},
+      {"data_provenance", OrderedJsonOf(run.data->set().provenance_json())},
   };
   if (!setup.init_provenance.is_null()) provenance["init"] = setup.init_provenance;
   if (run.parent) {

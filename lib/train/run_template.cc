@@ -11,12 +11,12 @@
 namespace trainwright {
 
 std::optional<ChatTemplate> TemplateOfRun(const ResolvedRun& run, const ModelSetup& setup) {
-  const auto provenance = OrderedJsonOf(run.data->set().header().provenance_json);
+  const auto provenance = OrderedJsonOf(run.data->set().provenance_json());
   if (std::optional<ChatTemplate> recorded = RecordedTemplate(provenance)) {
     if (recorded->is_jinja) return recorded;
     return std::nullopt;
   }
-  if (setup.before.empty()) return std::nullopt;
+  if (HasSeveralTemplates(provenance) || setup.before.empty()) return std::nullopt;
   try {
     return setup.base_folder.empty() ? FindFolderTemplate(setup.before)
                                      : FindAdapterTemplate(setup.before, setup.base_folder);

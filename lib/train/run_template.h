@@ -11,7 +11,7 @@ namespace trainwright {
 
 /// The template in Jinja by which the run's conversations are written, or, where its data has none, the one
 /// that the model had before: training on texts takes no template away.
-/// \returns nullopt when the data's template is of another language, or there is none
+/// \returns nullopt when the data's template is of another language, it has several, or there is none
 std::optional<ChatTemplate> TemplateOfRun(const ResolvedRun& run, const ModelSetup& setup);
 
 }  // namespace trainwright

@@ -39,10 +39,15 @@ std::string Pretokenized(const ChatTemplate& chat_template, const std::string& r
   return MakeProvenance("pretokenize", options, {});
 }
 
-std::optional<ChatTemplate> RecordedIn(const std::vector<std::string>& inputs) {
+/// As pack writes it.
+nlohmann::ordered_json Packed(const std::vector<std::string>& inputs) {
   std::vector<ProvenanceInput> packed;
   for (const std::string& input : inputs) packed.push_back({.hash = "", .provenance_json = input});
-  return RecordedTemplate(nlohmann::ordered_json::parse(MakeProvenance("pack", {}, packed)));
+  return nlohmann::ordered_json::parse(MakeProvenance("pack", {}, packed));
+}
+
+std::optional<ChatTemplate> RecordedIn(const std::vector<std::string>& inputs) {
+  return RecordedTemplate(Packed(inputs));
 }
 
 TEST(RecordedTemplateTest, AJinjaTemplateIsFoundThroughPackWithItsTokens) {
@@ -91,6 +96,15 @@ TEST(RecordedTemplateTest, SeveralTemplatesOrNoConversationsRecordNone) {
                            R"({"options": {"records": "sft"}, "inputs": [null, {"provenance": 1}]})"}) {
     EXPECT_FALSE(RecordedTemplate(nlohmann::ordered_json::parse(junk))) << junk;
   }
+}
+
+TEST(RecordedTemplateTest, SeveralTemplatesAreKnownFromNoConversations) {
+  const std::string one = Pretokenized(JinjaTemplate("a")), other = Pretokenized(LoadChatTemplate("alpaca"));
+  EXPECT_TRUE(HasSeveralTemplates(Packed({one, other})));
+  EXPECT_TRUE(HasSeveralTemplates(nlohmann::ordered_json::array({Packed({one}), Packed({other})})));
+  EXPECT_FALSE(HasSeveralTemplates(Packed({one, one, MakeProvenance("pretokenize", {{"bos", true}}, {})})));
+  EXPECT_FALSE(HasSeveralTemplates(Packed({Pretokenized(LoadChatTemplate("grit"), "contrastive")})));
+  EXPECT_FALSE(HasSeveralTemplates(nullptr));
 }
 
 TEST(RecordedTemplateTest, TheTimeIsRecordedWhereItShapesTheText) {

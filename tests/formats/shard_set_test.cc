@@ -190,6 +190,20 @@ TEST_F(ShardSetTest, ManifestEntriesComeBackAsWritten) {
   EXPECT_EQ(json["shards"].size(), 3u);
 }
 
+TEST_F(ShardSetTest, AFolderSaysHowAppendedShardsWereMade) {
+  const std::string first = SmallShardSet().provenance_json;
+  EXPECT_EQ(ShardSet::Open(folder_.path())->provenance_json(), first);
+  entries_[0].provenance_json = first;
+  entries_[1].provenance_json = entries_[2].provenance_json = R"({"tool":"other"})";
+  WriteFile(folder_.path(kManifestName), EncodeManifest(SmallShardSet(), entries_));
+  const auto set = ShardSet::Open(folder_.path());
+  EXPECT_EQ(set->provenance_json(), "[" + first + R"(,{"tool":"other"}])");
+  EXPECT_EQ(set->header().provenance_json, first) << "which shards that are appended next have, too";
+  WriteFile(folder_.path("set.tws"), joined_);
+  EXPECT_EQ(ShardSet::Open(folder_.path("set.tws"))->provenance_json(), first);
+  EXPECT_EQ(ShardSet::OpenCopy(folder_.path("set.tws"), *set)->provenance_json(), set->provenance_json());
+}
+
 TEST_F(ShardSetTest, VerifyAllFindsAFlipInAnyFrame) {
   for (size_t i = 0; i < entries_.size(); ++i) {
     const std::string good = ReadFile(Shard(i));

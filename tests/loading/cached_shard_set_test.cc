@@ -33,10 +33,12 @@ class CachedShardSetTest : public testing::Test {
   }
 
   /// A folder of some shards.
-  void Pack(const std::string& name, uint32_t letter) const {
+  /// \param append to those that it holds
+  void Pack(const std::string& name, uint32_t letter, const std::string& provenance_json = "{}",
+            bool append = false) const {
     MemorySink sink;
-    TokenStreamWriter writer(&sink,
-                             {.tokenizer = LoadTokenizer("bytes")->identity(), .provenance_json = "{}"});
+    TokenStreamWriter writer(
+        &sink, {.tokenizer = LoadTokenizer("bytes")->identity(), .provenance_json = provenance_json});
     for (uint32_t document = 0; document < 300; ++document) {
       const std::vector<uint32_t> tokens(1000 + document, letter + document % 20);
       writer.Write({.tokens = tokens, .source_bytes = tokens.size()});
@@ -48,6 +50,7 @@ class CachedShardSetTest : public testing::Test {
     options.output = folder_.path(name) + "/";
     options.packer.chunk_tokens = 512;
     options.shard_size_bytes = 2000;
+    options.append = append;
     RunPack(options, ProgressMode::kNever);
   }
   std::unique_ptr<ShardSet> Open() const {
@@ -89,6 +92,15 @@ TEST_F(CachedShardSetTest, ACopyHoldsTheChunksAndServesLaterRunsWithoutTheOrigin
   Pack("slow", 'A');
   Open();
   EXPECT_EQ(Copies().size(), 2u) << "other content is another copy";
+}
+
+TEST_F(CachedShardSetTest, ACopySaysHowAppendedShardsWereMade) {
+  Pack("slow", 'A', R"({"tool":"other"})", /*append=*/true);
+  const std::string expected = ShardSet::Open(folder_.path("slow"))->provenance_json();
+  EXPECT_THAT(expected, testing::HasSubstr("other"));
+  EXPECT_EQ(Open()->provenance_json(), expected) << "when it is made";
+  EXPECT_EQ(Open()->provenance_json(), expected) << "when it is there";
+  EXPECT_EQ(Copies().size(), 1u);
 }
 
 TEST_F(CachedShardSetTest, OneOfSeveralThatWantItCopies) {

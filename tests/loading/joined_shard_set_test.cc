@@ -9,7 +9,9 @@
 #include <utility>
 #include <vector>
 
+#include "lib/base/error.h"
 #include "tests/loading/text_chunks.h"
+#include "tests/support/faulty_shard_set.h"
 #include "tests/support/memory_shard_set.h"
 #include "tests/support/support.h"
 
@@ -96,6 +98,22 @@ TEST(JoinShardSets, ASetByItselfHasTheNameThatItWasGiven) {
   EXPECT_EQ(parts[0].documents, 6u);
   EXPECT_EQ(joined->content_sha256(), given->content_sha256());
   EXPECT_EQ(joined->header().provenance_json, given->header().provenance_json);
+}
+
+/// A set to which shards were appended.
+class AppendedShardSet final : public test::FaultyShardSet {
+ public:
+  AppendedShardSet() : FaultyShardSet(test::NumberedDocuments(6), 2) {}
+  std::string provenance_json() const override { return R"([{},{"tool":"other"}])"; }
+};
+
+TEST(JoinShardSets, SayHowAppendedShardsWereMade) {
+  std::vector<NamedShardSet> one, two;
+  one.push_back({"a", std::make_unique<AppendedShardSet>()});
+  EXPECT_EQ(JoinShardSets(std::move(one))->provenance_json(), AppendedShardSet().provenance_json());
+  two.push_back({"a", std::make_unique<AppendedShardSet>()});
+  two.push_back({"b", std::make_unique<MemoryShardSet>(test::NumberedDocuments(6), 2)});
+  EXPECT_EQ(JoinShardSets(std::move(two))->provenance_json(), R"([[{},{"tool":"other"}],{}])");
 }
 
 }  // namespace
