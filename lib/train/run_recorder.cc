@@ -77,6 +77,11 @@ std::string DescribeSkip(const StepReport& report) {
   return "fp16 overflow at loss scale " + FormatCount(report.loss_scale) + ": step skipped";
 }
 
+/// What the watchdog says of a step's loss; without a label the step has none, which is nothing to say.
+std::optional<std::string> Observe(const StepReport& report, LossWatchdog* watchdog) {
+  return report.labels > 0 ? watchdog->Observe(report.step, report.loss_nats) : std::nullopt;
+}
+
 /// "12.3 % waiting for rank 3": of all ranks' time.
 std::string DescribeWaits(const RankWaits& waits, double time_s, const RankRecords& ranks) {
   return FormatFixed(100 * waits.ShareOf(time_s), 1) + " % waiting for " + ranks.NameOf(waits.slowest());
@@ -297,7 +302,7 @@ void RunRecorder::WriteStep(const StepReport& report, double epochs, bool saving
 
 void RunRecorder::Watch(const StepReport& report, int64_t resident_bytes,
                         const std::optional<double>& gpu_use) {
-  if (const auto problem = loss_watchdog_.Observe(report.step, report.loss_nats)) {
+  if (const auto problem = Observe(report, &loss_watchdog_)) {
     Warn(*problem);
     if (options_.watchdog == WatchdogMode::kStop) stop_reason_ = "watchdog: " + *problem;
   }
@@ -323,7 +328,7 @@ void RunRecorder::RecordStep(const StepReport& report, double epochs, bool savin
   if (progress_) {
     const RankWaits& waits = totals_.rank_waits();
     progress_->Update(static_cast<uint64_t>(totals_.step()),
-                      "loss " + FormatFixed(report.loss_nats, 3) + ", " +
+                      "loss " + FormatFixed(totals_.loss_nats().last.value_or(NAN), 3) + ", " +
                           FormatCount(totals_.tokens_per_s()) + " tokens/s" +
                           (waits ? ", " + DescribeWaits(waits, totals_.training_s(), ranks_) : ""));
   }

@@ -99,6 +99,13 @@ bool HasAllTerms(const Objective& objective, const StepBatches& batches) {
   return true;
 }
 
+/// Of a step without a label: there is nothing to be the mean of.
+void SetNoLosses(const Objective& objective, StepReport* report) {
+  report->terms.clear();
+  for (const LossTerm& term : objective.terms()) report->terms.push_back({term.name, NAN});
+  report->loss_nats = NAN;
+}
+
 LossScaler::State ScalerOf(const StepState& state) {
   return {.scale = state.loss_scale,
           .good_steps = static_cast<int64_t>(state.good_steps),
@@ -171,8 +178,7 @@ StepReport Trainer::Step(bool read) {
   if (batches.empty()) {
     report.skipped = true;
     report.outlier = WithoutScores(ReportOf(guard_.outliers()));
-    const std::vector<double> nothing(objective_->terms().size());
-    SetLosses(nothing, nothing, &report);
+    SetNoLosses(*objective_, &report);
   } else if (device_step_) {
     UpdateOnDevice(batches, passes, read, &report);
   } else {

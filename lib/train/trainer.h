@@ -60,12 +60,12 @@ struct TrainerState {
 /// A term of the loss in a step.
 struct LossTermMean {
   std::string name;
-  double mean = 0;  ///< over its denominator; 0 where that is 0
+  double mean = 0;  ///< over its denominator; 0 where that is 0, NaN in a step without a label
 };
 
 struct StepReport {
   int64_t step = 0;                 ///< steps taken, this one included: the first is 1
-  double loss_nats = 0;             ///< the objective's Loss, of the weights before the update
+  double loss_nats = 0;             ///< the objective's Loss before the update; NaN without a label
   std::vector<LossTermMean> terms;  ///< in the objective's order
   double lr = 0;
   double grad_norm = 0;   ///< before clipping

@@ -10,6 +10,8 @@
 #include <filesystem>
 #include <limits>
 #include <optional>
+#include <utility>
+#include <vector>
 
 #include "lib/checkpoint/checkpoint.h"
 #include "lib/device/determinism.h"
@@ -378,12 +380,16 @@ TEST(Trainer, GivesUpWhenFp16OverflowsAtScaleOne) {
   EXPECT_EQ(code, ErrorCode::kNonFinite);
 }
 
-TEST(Trainer, LeavesTheWeightsWhenAStepHoldsNoLabel) {
-  // The first chunks hold single-token documents only; shuffling is by chunk, so a sample of one of them has
-  // no label.
+/// The first eight chunks hold single-token documents only; shuffling is by chunk, so a sample of one of them
+/// has no label.
+MemoryShardSet OneChunkWithALabel() {
   std::vector<Chunk> chunks(8, Chunk{.segments = {{.tokens = 1}}, .tokens = {1}});
   chunks.push_back({.segments = {{.tokens = 2}}, .tokens = {1, 2}});
-  const MemoryShardSet set(chunks, 1, kTinyVocab);
+  return MemoryShardSet(std::move(chunks), 1, kTinyVocab);
+}
+
+TEST(Trainer, LeavesTheWeightsWhenAStepHoldsNoLabel) {
+  const MemoryShardSet set = OneChunkWithALabel();
   TrainPlan plan = TinyPlan();
   plan.batch = plan.accum = 1;
   TrainingRun run(set, plan);
@@ -396,6 +402,20 @@ TEST(Trainer, LeavesTheWeightsWhenAStepHoldsNoLabel) {
     skipped += report.skipped ? 1 : 0;
   }
   EXPECT_EQ(skipped, 8);
+}
+
+TEST(Trainer, AStepThatHoldsNoLabelReportsNoLoss) {
+  const MemoryShardSet set = OneChunkWithALabel();
+  TrainPlan plan = TinyPlan();
+  plan.batch = plan.accum = 1;
+  for (const bool defer : {false, true}) {
+    TrainingRun run(set, plan, defer);
+    for (int step = 0; step < 9; ++step) {
+      const StepReport report = run.trainer.Step();
+      EXPECT_EQ(std::isnan(report.loss_nats), report.labels == 0);
+      EXPECT_EQ(std::isnan(report.term("z_loss_nats")), report.labels == 0);
+    }
+  }
 }
 
 /// Passes everything on to a model, and forgets to free a little at each step.
