@@ -8,7 +8,7 @@ import json
 import pathlib
 import sys
 
-from check_metrics import problems
+from check_metrics import closed, problems
 
 
 def stable(metadata):
@@ -25,7 +25,7 @@ def main():
     if sys.argv[1] == "--stable":
         print(json.dumps(stable(json.loads(pathlib.Path(sys.argv[2]).read_text())), indent=1))
         return 0
-    schema = json.loads(pathlib.Path(sys.argv[1]).read_text())
+    schema = closed(json.loads(pathlib.Path(sys.argv[1]).read_text()))
     found = [problem for path in sys.argv[2:]
              for problem in problems(json.loads(pathlib.Path(path).read_text()), schema["$defs"]["checkpoint"], path)]
     for problem in found:
