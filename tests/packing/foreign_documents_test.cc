@@ -13,6 +13,8 @@
 #include <utility>
 #include <vector>
 
+#include "lib/base/bytes.h"
+#include "lib/base/checksum.h"
 #include "lib/formats/zip_archive.h"
 #include "lib/packing/pack_job.h"
 #include "lib/packing/shard_inspection.h"
@@ -61,6 +63,19 @@ TEST(ForeignDocumentsTest, GivesTheDocumentsThatTheOtherProgramWrote) {
     if (name.starts_with("nanogpt")) options = {ForeignFormat::kNanoGpt, "", 50'257, 50'256};
     EXPECT_EQ(Read(Foreign(name), options), documents.get<std::vector<Document>>());
   }
+}
+
+TEST(ForeignDocumentsTest, HasTheUnknownTokenizerThatTheManPageDescribes) {
+  const std::string page = ReadFile(test::Fixture("../man/trainwright-token-stream.5"));
+  const std::string hashed = "unknown tokenizer of 50257 ids";
+  EXPECT_THAT(page, HasSubstr("The kind\n.Dq unknown\n"));
+  EXPECT_THAT(page, HasSubstr("\n.Dq " + hashed + " .\n"));
+  const ImportOptions options = {ForeignFormat::kNanoGpt, "", 50'257, 50'256};
+  const ForeignDocuments source({Foreign("nanogpt.bin.u16")}, ForeignFormat::kNanoGpt, options);
+  const TokenizerIdentity& tokenizer = source.header().tokenizer;
+  EXPECT_EQ(tokenizer.kind, "unknown");
+  EXPECT_EQ(tokenizer.model, "");
+  EXPECT_EQ(HexEncode(tokenizer.sha256), HexEncode(Sha256Of(AsBytes(hashed))));
 }
 
 TEST(ForeignDocumentsTest, KnowsEveryFormatThatSaysWhatItIs) {
