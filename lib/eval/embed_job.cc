@@ -212,6 +212,10 @@ class EmbedRun {
     const nlohmann::ordered_json data = input_.identity();
     if (world_->is_writer()) {
       WarnOfTexts(counts);
+      if (contexts_ && counts.texts_empty > 0) {
+        LogWarning("--context-cache leaves out " + FormatNumberOf(counts.texts_empty, "text") +
+                   " without a token");
+      }
       if (const uint64_t repeated = input_.CountRepeatedIds(); repeated > 0) {
         LogWarning("the id of a text before stands for " + FormatNumberOf(repeated, "text") + ", too");
         LogHint("evaluate refuses two of one id", LogLevel::kWarning);

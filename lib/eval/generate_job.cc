@@ -37,6 +37,7 @@
 #include "lib/model/end_ids.h"
 #include "lib/model/open_model.h"
 #include "lib/nn/precision_option.h"
+#include "lib/retrieval/corpus.h"
 #include "lib/score/sample_filter.h"
 #include "lib/spec/weight_format.h"
 
@@ -324,12 +325,13 @@ class Job {
   std::vector<std::shared_ptr<const CachedContext>> ContextsOf(const PromptLine& line) {
     std::vector<std::shared_ptr<const CachedContext>> contexts;
     if (!contexts_ || line.context.is_null()) return contexts;
-    const auto add = [&](const nlohmann::ordered_json& id) {
-      if (!id.is_string()) {
+    const auto add = [&](const nlohmann::ordered_json& named) {
+      const std::string id = IdTextOf(nlohmann::json(named));
+      if (id.empty()) {
         throw Error(ErrorCode::kBadInput, "prompt",
                     "has a \"context\" that is neither an id nor a list of ids", line.place);
       }
-      contexts.push_back(std::make_shared<const CachedContext>(contexts_->Read(id.get<std::string>())));
+      contexts.push_back(std::make_shared<const CachedContext>(contexts_->Read(id)));
     };
     if (!line.context.is_array()) {
       add(line.context);

@@ -25,6 +25,7 @@ namespace {
 constexpr char kContextSchema[] = "trainwright.context/1";
 constexpr char kIndexFileName[] = "index.jsonl";
 constexpr char kCausalName[] = "causal", kBidirectionalName[] = "bidirectional";
+constexpr char kFirstPosition[] = "0";
 constexpr uint64_t kMostIndexBytes = uint64_t{1} << 32;
 
 std::string MaskName(AttentionMask mask) {
@@ -80,7 +81,7 @@ void ContextCacheWriter::Add(const std::string& id, const CachedContext& context
                     {"model_sha256", identity_.model_sha256},
                     {"precision", identity_.precision},
                     {"mask", MaskName(context.mask)},
-                    {"first_position", "0"}});
+                    {"first_position", kFirstPosition}});
   sink.Commit();
   const nlohmann::ordered_json line = {{"id", id},
                                        {"file", file},
@@ -113,8 +114,14 @@ ContextCache::ContextCache(const std::string& folder, const ContextIdentity& ide
     };
     const std::string file = text_of("file");
     if (file.empty() || file.find('/') != std::string::npos) RefuseContext(path, "names no file of its own");
-    const std::string sha256 = entry.contains("sha256") ? text_of("sha256") : "";
-    files_.emplace(text_of("id"), File{file, sha256});
+    const auto text_or_none = [&](const char* name) { return entry.contains(name) ? text_of(name) : ""; };
+    File kept = {.name = file, .sha256 = text_or_none("sha256"), .mask = text_or_none("mask")};
+    if (const auto tokens = entry.find("tokens"); tokens != entry.end()) {
+      if (!tokens->is_number_integer()) RefuseContext(path, "has a line whose tokens are no number");
+      kept.tokens = tokens->get<int64_t>();
+    }
+    const std::string id = text_of("id");
+    if (!files_.emplace(id, std::move(kept)).second) RefuseContext(path, "has two lines of the id " + id);
   }
   if (!files_.empty()) Read(files_.begin()->first);  // refuses another model's before anything is computed
 }
@@ -125,10 +132,10 @@ CachedContext ContextCache::Read(const std::string& id) const {
     throw Error(ErrorCode::kBadInput, "context " + id, "is not in " + folder_, "",
                 "index.jsonl there lists all ids");
   }
-  const auto& [file, sha256] = found->second;
-  const std::string path = folder_ + "/" + file;
+  const File& listed = found->second;
+  const std::string path = folder_ + "/" + listed.name;
   const MappedFile mapped(path);
-  if (!sha256.empty() && HexEncode(Sha256Of(mapped.bytes())) != sha256) {
+  if (!listed.sha256.empty() && HexEncode(Sha256Of(mapped.bytes())) != listed.sha256) {
     RefuseContext(path, std::string("is damaged: its bytes are not those that ") + kIndexFileName + " lists");
   }
   const SafetensorsHeader header = ParseSafetensors(mapped.bytes(), path);
@@ -139,8 +146,15 @@ CachedContext ContextCache::Read(const std::string& id) const {
   if (said("schema") != kContextSchema) RefuseContext(path, "is no kept context");
   if (said("model_sha256") != identity_.model_sha256) RefuseContext(path, "is of another model");
   if (said("precision") != identity_.precision) RefuseContext(path, "is of precision " + said("precision"));
+  if (said("first_position") != kFirstPosition) RefuseContext(path, "holds keys at other positions");
+  const std::string mask = said("mask");
+  if (mask != kCausalName && mask != kBidirectionalName) RefuseContext(path, "is of another mask: " + mask);
+  const auto refuse_as_listed = [&](const std::string& what) {
+    RefuseContext(path, "is of another " + what + " than " + kIndexFileName + " lists");
+  };
+  if (!listed.mask.empty() && listed.mask != mask) refuse_as_listed("mask");
   CachedContext context;
-  context.mask = said("mask") == kBidirectionalName ? AttentionMask::kBidirectional : AttentionMask::kCausal;
+  context.mask = mask == kBidirectionalName ? AttentionMask::kBidirectional : AttentionMask::kCausal;
   const auto data_of = [&](const SafetensorsEntry& entry) {
     return mapped.bytes().data() + header.data_offset + entry.begin;
   };
@@ -150,6 +164,7 @@ CachedContext ContextCache::Read(const std::string& id) const {
   const bool shaped = ids.dtype == "I64" && ids.shape.size() == 1 && keys.shape.size() == 4 &&
                       keys.shape[2] == ids.shape[0] && values.shape == keys.shape;
   if (!shaped) RefuseContext(path, "holds tensors of other shapes than a context's");
+  if (listed.tokens && *listed.tokens != ids.shape[0]) refuse_as_listed("number of tokens");
   context.tokens.resize(static_cast<size_t>(ids.shape[0]));
   std::memcpy(context.tokens.data(), data_of(ids), context.tokens.size() * sizeof(int64_t));
   context.cache.keys_lgmk = ViewTensor(keys, data_of(keys), path, keys.shape).clone();

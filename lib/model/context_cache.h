@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -54,17 +55,20 @@ class ContextCacheWriter {
 /// Constant: of any thread.
 class ContextCache {
  public:
-  /// \throws Error{kBadInput} on a folder that is none, or is another model's or of another precision;
-  ///     Error{kIo}
+  /// \throws Error{kBadInput} on a folder that is none, names an id twice, or is another model's or of
+  ///     another precision; Error{kIo}
   ContextCache(const std::string& folder, const ContextIdentity& identity);
   size_t size() const { return files_.size(); }
-  /// \throws Error{kBadInput} on an id that it has not, or a damaged file; Error{kIo}
+  /// \throws Error{kBadInput} on an id that it has not, or a file that is damaged, of another mask, or of keys
+  ///     at other positions; Error{kIo}
   CachedContext Read(const std::string& id) const;
 
  private:
   struct File {
     std::string name;
     std::string sha256;  ///< hexadecimal; empty: an index of before it was written does not say it
+    std::optional<int64_t> tokens = {};  ///< as the index says; absent: it does not
+    std::string mask = {};               ///< likewise; empty: it does not
   };
 
   std::string folder_;

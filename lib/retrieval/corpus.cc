@@ -2,11 +2,13 @@
 
 namespace trainwright {
 
+std::string IdTextOf(const nlohmann::json& id) {
+  if (id.is_string()) return id.get<std::string>();
+  return id.is_number_integer() ? id.dump() : "";
+}
+
 std::string IdOf(const nlohmann::json& object, const JsonPlace& place) {
-  const nlohmann::json& id = MemberOf(object, {"_id", "id"}, place);
-  std::string name;
-  if (id.is_string()) name = id.get<std::string>();
-  if (id.is_number_integer()) name = id.dump();
+  const std::string name = IdTextOf(MemberOf(object, {"_id", "id"}, place));
   if (name.empty()) throw place.Bad("its id is neither a string nor a whole number, or empty");
   return name;
 }

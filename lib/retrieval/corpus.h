@@ -22,6 +22,9 @@ struct RetrievalText {
 std::string ForEachRetrievalText(const std::string& path,
                                  const std::function<void(RetrievalText&&, const JsonPlace&)>& use);
 
+/// The text of an id: a string, or of a whole number its digits; empty where it is neither.
+std::string IdTextOf(const nlohmann::json& id);
+
 /// The id of an object: its first member of "_id" and "id", a string or a whole number.
 /// \throws Error{kBadInput} where it has none or another
 std::string IdOf(const nlohmann::json& object, const JsonPlace& place);

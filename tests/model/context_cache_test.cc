@@ -10,6 +10,7 @@
 #include <iterator>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "lib/base/bytes.h"
@@ -144,6 +145,15 @@ class ContextCacheTest : public testing::Test {
     writer.Add("doc 1", context_);
     writer.Commit();
   }
+  /// An index of one line, without a hash.
+  /// \param rest of the line's members, after a comma
+  void WriteIndex(const std::string& rest) const {
+    test::WriteFile(path_ + "/index.jsonl", R"({"id":"doc 1","file":"00000000.safetensors")" + rest + "}\n");
+  }
+  /// Of what refuses the folder; empty: nothing does.
+  std::string OpenMessage() const {
+    return test::MessageOf([&] { const ContextCache cache(path_, identity_); });
+  }
 
   const test::TemporaryFolder folder_;
   const std::string path_ = folder_.path("contexts");
@@ -211,6 +221,38 @@ TEST_F(ContextCacheTest, AnIndexThatSaysNoSha256IsRead) {
                   "{\"id\":\"doc 1\",\"file\":\"00000000.safetensors\",\"tokens\":12,"
                   "\"mask\":\"bidirectional\"}\n");
   EXPECT_EQ(ContextCache(path_, identity_).Read("doc 1").tokens, context_.tokens);
+}
+
+TEST_F(ContextCacheTest, AnIndexThatNamesAnIdTwiceIsRefused) {
+  Write();
+  const std::string index = test::ReadFile(path_ + "/index.jsonl");
+  test::WriteFile(path_ + "/index.jsonl", index + index);
+  EXPECT_NE(OpenMessage().find("has two lines of the id doc 1"), std::string::npos) << OpenMessage();
+}
+
+TEST_F(ContextCacheTest, AnIndexThatListsAnotherMaskOrNumberOfTokensIsRefused) {
+  Write();
+  for (const char* rest :
+       {R"(,"tokens":13,"mask":"bidirectional")", R"(,"tokens":12,"mask":"causal")", R"(,"tokens":-12)"}) {
+    WriteIndex(rest);
+    EXPECT_NE(OpenMessage().find("than index.jsonl lists"), std::string::npos) << OpenMessage();
+  }
+}
+
+TEST_F(ContextCacheTest, AnotherMaskAndOtherPositionsAreRefused) {
+  Write();
+  WriteIndex("");
+  const std::string file = path_ + "/00000000.safetensors", sound = test::ReadFile(file);
+  EXPECT_EQ(OpenMessage(), "");
+  for (const auto& [said, instead] : {std::pair(R"("mask":"bidirectional")", R"("mask":"left_to_right")"),
+                                      {R"("first_position":"0")", R"("first_position":"7")"}}) {
+    std::string other = sound;
+    ASSERT_NE(other.find(said), std::string::npos) << said;
+    other.replace(other.find(said), std::string(said).size(), instead);
+    ASSERT_EQ(other.size(), sound.size());
+    test::WriteFile(file, other);
+    EXPECT_NE(OpenMessage(), "") << instead;
+  }
 }
 
 TEST_F(ContextCacheTest, AnUnknownIdIsRefused) {
