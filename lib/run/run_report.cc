@@ -4,6 +4,7 @@
 #include <cmath>
 #include <filesystem>
 #include <set>
+#include <vector>
 
 #include "lib/base/error.h"
 #include "lib/base/units.h"
@@ -40,6 +41,14 @@ double Number(const ordered_json& record, const char* name) {
 ordered_json ObjectOf(const ordered_json& record, const char* name) {
   const auto field = record.find(name);
   return field != record.end() && field->is_object() ? *field : ordered_json::object();
+}
+
+/// The first of the names that a record has as a number; NaN: none.
+double FirstNumber(const ordered_json& record, const std::vector<const char*>& names) {
+  for (const char* name : names) {
+    if (const double number = Number(record, name); !std::isnan(number)) return number;
+  }
+  return NAN;
 }
 
 std::string TextOf(const ordered_json& record, const char* name) {
@@ -100,7 +109,7 @@ void RunReport::Add(const ordered_json& record) {
   if (type == "run_begin") {
     if (!begin_.is_null()) {
       Mark(MarkerKind::kNote, step, "resumed");
-      earlier_s_ += last_time_s_ - begin_time_s_;
+      earlier_ = {this->time_s(), cost()};
     } else if (step == 0) {
       epoch_.Add(0, 0);
     }
@@ -158,11 +167,15 @@ void RunReport::AddFile(const std::string& metrics_path) {
 
 std::string RunReport::DescribeModel() const {
   const ordered_json model = ObjectOf(begin_, "model");
-  std::string text = TextOf(model, "model_type") + ", " + Whole(Number(model, "num_hidden_layers")) +
-                     " layers of " + Whole(Number(model, "hidden_size")) + ", vocabulary of " +
-                     Whole(Number(model, "vocab_size")) + ", " + FormatCount(Number(begin_, "parameters")) +
-                     " parameters; " + TextOf(ObjectOf(begin_, "plan"), "precision") + " on " +
-                     TextOf(begin_, "device");
+  std::string text = TextOf(model, "model_type");
+  // Some families have other names for them, as transformers does.
+  const double layers = FirstNumber(model, {"num_hidden_layers", "n_layer"});
+  const double width = FirstNumber(model, {"hidden_size", "n_embd"});
+  const double vocabulary = Number(model, "vocab_size");
+  if (!std::isnan(layers) && !std::isnan(width)) text += ", " + Whole(layers) + " layers of " + Whole(width);
+  if (!std::isnan(vocabulary)) text += ", vocabulary of " + Whole(vocabulary);
+  text += ", " + FormatCount(Number(begin_, "parameters")) + " parameters; " +
+          TextOf(ObjectOf(begin_, "plan"), "precision") + " on " + TextOf(begin_, "device");
   if (TextOf(begin_, "device") == "cpu") {
     const double threads = Number(begin_, "threads");
     text += " with " + Whole(threads) + (threads == 1 ? " thread" : " threads");
@@ -171,10 +184,9 @@ std::string RunReport::DescribeModel() const {
 }
 
 std::string RunReport::DescribeProgress() const {
-  std::string text = Whole(static_cast<double>(step_)) + " of " +
-                     Whole(Number(ObjectOf(begin_, "plan"), "total_steps")) + " steps, " +
-                     FormatCount(static_cast<double>(tokens_seen_)) + " tokens in " +
-                     FormatDuration(earlier_s_ + last_time_s_ - begin_time_s_);
+  std::string text =
+      Whole(static_cast<double>(step_)) + " of " + Whole(Number(ObjectOf(begin_, "plan"), "total_steps")) +
+      " steps, " + FormatCount(static_cast<double>(tokens_seen_)) + " tokens in " + FormatDuration(time_s());
   if (means_.tokens.time_s > 0) text += ", " + Whole(means_.tokens.mean()) + " tokens/s";
   if (means_.mfu.time_s > 0) text += ", " + FormatFixed(100 * means_.mfu.mean(), 1) + " % MFU";
   if (means_.rank_wait_share.time_s > 0 && !means_.slowest_s.empty()) {
@@ -273,8 +285,8 @@ PlotFigure RunReport::Figure() const {
 
 std::optional<double> RunReport::cost() const {
   const double cost_per_hour = Number(begin_, "cost_per_hour");
-  if (!std::isfinite(cost_per_hour)) return std::nullopt;
-  return cost_per_hour * time_s() / 3600;
+  if (!std::isfinite(cost_per_hour)) return earlier_.cost;
+  return earlier_.cost.value_or(0) + cost_per_hour * (last_time_s_ - begin_time_s_) / 3600;
 }
 
 }  // namespace trainwright

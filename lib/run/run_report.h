@@ -37,8 +37,8 @@ class RunReport {
   RankRecords ranks() const { return DecodeRanks(end_); }
   const std::vector<PlotMarker>& markers() const { return markers_; }
   /// Wall time of all processes of the run, resumed ones together.
-  double time_s() const { return begin_.is_null() ? 0 : earlier_s_ + last_time_s_ - begin_time_s_; }
-  /// At --cost-per-hour of the newest process; absent without it.
+  double time_s() const { return begin_.is_null() ? 0 : earlier_.time_s + last_time_s_ - begin_time_s_; }
+  /// Of all processes that had a --cost-per-hour, each at its own; absent where none had.
   std::optional<double> cost() const;
 
  private:
@@ -53,7 +53,11 @@ class RunReport {
     nlohmann::ordered_json evaluation, profile;
   } newest_;
   nlohmann::ordered_json end_;  // the run_end of the newest process; null while it works
-  double begin_time_s_ = 0, last_time_s_ = 0, earlier_s_ = 0;
+  struct {
+    double time_s = 0;
+    std::optional<double> cost;
+  } earlier_;  // the processes before the newest
+  double begin_time_s_ = 0, last_time_s_ = 0;
   int64_t step_ = 0, tokens_seen_ = 0;
   struct TimedSum {
     double sum = 0, time_s = 0;

@@ -169,6 +169,45 @@ TEST(RunReport, SaysWhatWasTrainedAndWhatCameOut) {
   }
 }
 
+TEST(RunReport, SaysTheShapeOfAModelByTheNamesOfItsFamily) {
+  RunReport report;
+  ordered_json begin = Begin(0, 10);
+  begin["model"] = {{"model_type", "gpt2"}, {"n_layer", 12}, {"n_embd", 768}, {"vocab_size", 50257}};
+  report.Add(begin);
+  EXPECT_THAT(report.Svg(), HasSubstr(">gpt2, 12 layers of 768, vocabulary of 50,257, 1.51 M parameters; "));
+}
+
+TEST(RunReport, LeavesOutWhatARecordDoesNotSayOfTheModel) {
+  RunReport report;
+  ordered_json begin = Begin(0, 10);
+  begin["model"] = {{"model_type", "odd"}};
+  report.Add(begin);
+  EXPECT_THAT(report.Svg(), HasSubstr(">odd, 1.51 M parameters; "));
+}
+
+TEST(RunReport, TheCostIsThatOfEachProcessAtItsOwnPrice) {
+  RunReport report;
+  double now_s = 1000;
+  int64_t step = 0;
+  const auto run_for = [&](double hours, const ordered_json& cost_per_hour) {
+    ordered_json begin = Begin(step, 10);
+    begin["time_unix_s"] = now_s;
+    begin["cost_per_hour"] = cost_per_hour;
+    report.Add(begin);
+    now_s += 3600 * hours;
+    report.Add(End(++step, now_s, 0, "time"));
+    now_s += 500;  // until it is resumed
+  };
+  run_for(5, nullptr);
+  EXPECT_FALSE(report.cost()) << "not at the price of a later process either";
+  run_for(10, 36);
+  EXPECT_DOUBLE_EQ(report.cost().value_or(0), 360);
+  run_for(1, 2);
+  EXPECT_DOUBLE_EQ(report.cost().value_or(0), 362);
+  run_for(3, nullptr);
+  EXPECT_DOUBLE_EQ(report.cost().value_or(0), 362);
+}
+
 TEST(RunReport, MarksResumptionsWarningsAndErrors) {
   RunReport report;
   report.Add(Begin(0, 10));
