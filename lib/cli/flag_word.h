@@ -4,13 +4,15 @@
 #include <optional>
 #include <string_view>
 
+#include "lib/base/truth_word.h"
+
 namespace trainwright {
 
 /// nullopt: another word.
 inline std::optional<bool> FlagWord(std::string_view word) {
-  if (word == "true" || word == "1" || word == "yes" || word == "on") return true;
-  if (word == "false" || word == "0" || word == "no" || word == "off") return false;
-  return std::nullopt;
+  if (word == "1") return true;
+  if (word == "0") return false;
+  return TruthWord(word);
 }
 
 }  // namespace trainwright

@@ -3,7 +3,6 @@
 #include <yaml-cpp/eventhandler.h>
 #include <yaml-cpp/yaml.h>
 
-#include <algorithm>
 #include <charconv>
 #include <cstdint>
 #include <optional>
@@ -12,6 +11,7 @@
 #include <vector>
 
 #include "lib/base/error.h"
+#include "lib/base/truth_word.h"
 
 namespace trainwright {
 namespace {
@@ -25,19 +25,6 @@ int LineOf(const YAML::Mark& mark) {
   return mark.line + 1;
 }
 
-std::optional<bool> TruthOf(std::string word) {
-  const bool is_lower = std::none_of(word.begin(), word.end(), [](char c) { return c >= 'A' && c <= 'Z'; });
-  const bool is_capital =
-      std::none_of(word.begin() + 1, word.end(), [](char c) { return c >= 'A' && c <= 'Z'; });
-  const bool is_upper = std::none_of(word.begin(), word.end(), [](char c) { return c >= 'a' && c <= 'z'; });
-  if (!is_lower && !is_capital && !is_upper) return std::nullopt;
-  std::transform(word.begin(), word.end(), word.begin(),
-                 [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; });
-  if (word == "true" || word == "yes" || word == "on") return true;
-  if (word == "false" || word == "no" || word == "off") return false;
-  return std::nullopt;
-}
-
 template <typename Number>
 std::optional<Number> NumberOf(std::string_view text) {
   if (text.size() > 1 && text[0] == '+' && text[1] != '-') text.remove_prefix(1);
@@ -49,7 +36,7 @@ std::optional<Number> NumberOf(std::string_view text) {
 
 json TypedScalar(const std::string& text) {
   if (text.empty()) return text;
-  if (const auto truth = TruthOf(text)) return *truth;
+  if (const auto truth = TruthWord(text)) return *truth;
   if (text.find_first_not_of("0123456789+-.eE") == std::string::npos) {
     if (const auto whole = NumberOf<int64_t>(text)) return *whole;
     if (const auto number = NumberOf<double>(text)) return *number;
