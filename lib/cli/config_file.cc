@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <charconv>
 #include <nlohmann/json.hpp>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -19,6 +20,28 @@ namespace trainwright {
 namespace {
 
 constexpr char kFlatHint[] = "write one 'name: value' a line, the names as in --help without the dashes";
+
+constexpr size_t kPairLength = 12;  // in bytes, of two escaped surrogates
+
+bool BeginsWithPair(std::string_view text) {
+  return text.size() >= kPairLength && text.starts_with("\\u") && (text[2] == 'd' || text[2] == 'D') &&
+         std::string_view("89abAB").find(text[3]) != std::string_view::npos;
+}
+
+/// A JSON text with the characters beyond U+FFFF themselves, where json.dump of Python writes pairs of
+/// surrogates, which YAML does not have; another text as it is.
+std::string WithoutSurrogatePairs(const std::string& text) {
+  if (!nlohmann::json::accept(text)) return text;
+  std::string plain;
+  for (std::string_view rest = text; !rest.empty();) {
+    // Only strings have backslashes; what an escaped one goes before is no pair.
+    const size_t length = BeginsWithPair(rest) ? kPairLength : rest.starts_with('\\') ? 2 : 1;
+    const std::string part(rest.substr(0, length));
+    plain += length == kPairLength ? nlohmann::json::parse('"' + part + '"').get<std::string>() : part;
+    rest.remove_prefix(length);
+  }
+  return plain;
+}
 
 std::string AtLine(int line) {
   return "line " + std::to_string(line);
@@ -126,7 +149,7 @@ std::string ReadConfigText(const std::string& path) {
     throw SystemError(path, "open", errno, "--config names a YAML file; --print-config writes one");
   }
   const std::vector<uint8_t> content = ReadWholeFile(path);
-  return std::string(content.begin(), content.end());
+  return WithoutSurrogatePairs(std::string(content.begin(), content.end()));
 }
 
 std::vector<ConfigEntry> ParseConfig(const std::string& text, const std::string& path,

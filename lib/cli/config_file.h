@@ -16,6 +16,7 @@
 
 namespace trainwright {
 
+/// The text of the file: YAML, or JSON, of which pairs of escaped surrogates are put together for that.
 /// \throws Error{kIo} when the file cannot be read
 std::string ReadConfigText(const std::string& path);
 
