@@ -6,6 +6,7 @@ void AddAdapterOption(CLI::App& app, std::string* adapter, bool* allow_other_bas
   app.add_option("--adapter", *adapter,
                  "LoRA adapter in peft's layout to put beside the model of --checkpoint. A --checkpoint that "
                  "is an adapter itself is put beside the base that its adapter_config.json names")
+      ->type_name("DIR")
       ->group("Input and output");
   app.add_flag("--allow-other-base", *allow_other_base,
                "take an adapter although its metadata.json records the sha256 of another base")

@@ -20,7 +20,16 @@ ValueKind KindOf(const OptionDoc& option) {
   for (const char* word : {"FILE", "PATH", "SHARD", "CHECKPOINT", "INPUT"}) {
     if (value.find(word) != std::string::npos) return ValueKind::kFile;
   }
-  return value.find("DIR") != std::string::npos ? ValueKind::kFolder : ValueKind::kOther;
+  const bool is_folder = value.find("DIR") != std::string::npos || value.starts_with("RUN");
+  return is_folder ? ValueKind::kFolder : ValueKind::kOther;
+}
+
+/// Whether an argument is a path; it may be that of an option with a flag, too.
+bool TakesPaths(const ToolDoc& doc) {
+  return std::any_of(doc.options.begin(), doc.options.end(), [](const OptionDoc& option) {
+    const ValueKind kind = KindOf(option);
+    return !option.positional.empty() && (kind == ValueKind::kFile || kind == ValueKind::kFolder);
+  });
 }
 
 std::vector<std::string> Flags(const OptionDoc& option) {
@@ -75,12 +84,9 @@ std::string BashCompletion(const ToolDoc& doc) {
   const std::string function = Identifier(doc.info.name);
   std::vector<std::string> all_flags;
   std::string values;
-  bool takes_files = false;
   for (const OptionDoc& option : doc.options) {
     const std::vector<std::string> flags = Flags(option);
     all_flags.insert(all_flags.end(), flags.begin(), flags.end());
-    if (option.is_positional())
-      takes_files |= KindOf(option) == ValueKind::kFile || KindOf(option) == ValueKind::kFolder;
     if (flags.empty() || option.is_flag()) continue;
     std::string action = "return";
     if (KindOf(option) == ValueKind::kChoice) {
@@ -105,7 +111,7 @@ std::string BashCompletion(const ToolDoc& doc) {
   text += "  case $previous in\n" + values + "  esac\n";
   text += "  if [[ $current == -* ]]; then\n    COMPREPLY=($(compgen -W '" + Join(all_flags, " ") +
           "' -- \"$current\"))\n    return\n  fi\n";
-  if (takes_files) {
+  if (TakesPaths(doc)) {
     text += "  compopt -o filenames 2>/dev/null\n  mapfile -t COMPREPLY < <(compgen -f -- \"$current\")\n";
   }
   return text + "}\ncomplete -F " + function + " " + doc.info.name + "\n";
@@ -116,13 +122,11 @@ std::string ZshCompletion(const ToolDoc& doc) {
                      ", generated " + kGenerated + "\n_arguments -s -S";
   for (const OptionDoc& option : doc.options) {
     const std::vector<std::string> flags = Flags(option);
-    text += " \\\n  ";
-    if (flags.empty()) {
-      text += std::string("'") + (option.repeated ? "*" : "") + ":" + option.positional + ":" +
-              ZshAction(option) + "'";
-      continue;
-    }
     const std::string star = option.repeated ? "*" : "";
+    if (!option.positional.empty()) {
+      text += " \\\n  '" + star + ":" + option.positional + ":" + ZshAction(option) + "'";
+    }
+    if (flags.empty()) continue;
     std::vector<std::string> spelled;
     for (const std::string& flag : flags) {
       spelled.push_back(option.is_flag() ? flag : flag + (flag.starts_with("--") ? "=" : "+"));
@@ -130,6 +134,7 @@ std::string ZshCompletion(const ToolDoc& doc) {
     const std::string exclusive = option.repeated || flags.size() == 1 ? star : "(" + Join(flags, " ") + ")";
     std::string rest = "[" + ZshEscape(PlainHelp(option)) + "]";
     if (!option.is_flag()) rest += ":" + ZshEscape(option.value_name) + ":" + ZshAction(option);
+    text += " \\\n  ";
     text += spelled.size() == 1 ? "'" + exclusive + spelled[0] + rest + "'"
                                 : "'" + exclusive + "'{" + Join(spelled, ",") + "}'" + rest + "'";
   }
@@ -138,12 +143,7 @@ std::string ZshCompletion(const ToolDoc& doc) {
 
 std::string FishCompletion(const ToolDoc& doc) {
   std::string text = "# fish completion for " + doc.info.name + ", generated " + kGenerated;
-  bool takes_files = false;
-  for (const OptionDoc& option : doc.options) {
-    if (option.is_positional())
-      takes_files |= KindOf(option) == ValueKind::kFile || KindOf(option) == ValueKind::kFolder;
-  }
-  if (!takes_files) text += "complete -c " + doc.info.name + " -f\n";
+  if (!TakesPaths(doc)) text += "complete -c " + doc.info.name + " -f\n";
   for (const OptionDoc& option : doc.options) {
     if (option.is_positional()) continue;
     std::string line = "complete -c " + doc.info.name;

@@ -4,7 +4,7 @@ python3 - << 'PYTHON'
 import collections, itertools, json, sys
 
 # Names of values that are said otherwise by tools whose options mean the same.
-ALIKE = [{"DIR", "TEXT"}, {"FILE", "PATH"}, {"KEY", "PATH"}, {"PRESET|FILE", "TEXT"}]
+ALIKE = [{"FILE", "PATH"}, {"KEY", "PATH"}]
 
 
 def take_the_same(one, other):

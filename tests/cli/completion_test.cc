@@ -1,0 +1,45 @@
+#include "lib/cli/completion.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "lib/cli/option_table.h"
+#include "tests/cli/sample_tool/sample_tool.h"
+
+namespace trainwright::test {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+/// A tool with one option of its own.
+ToolDoc DocOf(const std::string& names, const std::string& type_name) {
+  std::string value;
+  return DescribeTool(SampleInfo(true),
+                      [&](CLI::App& app) { app.add_option(names, value, "A value.")->type_name(type_name); });
+}
+
+TEST(CompletionTest, AnArgumentThatHasAFlagTooIsCompletedAsAPath) {
+  const ToolDoc doc = DocOf("--texts,texts", "FILE");
+  EXPECT_THAT(BashCompletion(doc), HasSubstr("  fi\n  compopt -o filenames 2>/dev/null\n"));
+  EXPECT_THAT(FishCompletion(doc), Not(HasSubstr("complete -c sample -f\n")));
+  EXPECT_THAT(ZshCompletion(doc), HasSubstr(" \\\n  ':TEXTS:_files' \\\n  '--texts=["));
+}
+
+TEST(CompletionTest, AnArgumentThatIsNoPathIsNotCompletedAsOne) {
+  const ToolDoc doc = DocOf("--prompt,prompt", "TEXT");
+  EXPECT_THAT(BashCompletion(doc), Not(HasSubstr("  fi\n  compopt")));
+  EXPECT_THAT(FishCompletion(doc), HasSubstr("complete -c sample -f\n"));
+}
+
+TEST(CompletionTest, ARunIsCompletedAsAFolder) {
+  const ToolDoc doc = DocOf("--from", "RUN[@STEP]");
+  EXPECT_THAT(BashCompletion(doc), HasSubstr("    --from) compopt -o filenames 2>/dev/null; mapfile -t "
+                                             "COMPREPLY < <(compgen -d -- \"$current\"); return ;;\n"));
+  EXPECT_THAT(FishCompletion(doc), HasSubstr(" -l from -x -a '(__fish_complete_directories)'"));
+}
+
+}  // namespace
+}  // namespace trainwright::test
