@@ -48,8 +48,10 @@ int Run(const GpuProbeOptions& options, ToolRun* run) {
   RefuseWithout("--watch", {"interval", "samples", "pid"}, run->options);
   ProbeOptions probe{.quick = options.quick,
                      .sustained_s = options.sustained ? options.seconds : 0,
-                     .require_gpu = options.require_gpu,
-                     .use_gpu = options.device == "auto",
+                     .gpu_required_by = options.require_gpu        ? "--require-gpu"
+                                        : options.device == "cuda" ? "--device cuda"
+                                                                   : "",
+                     .use_gpu = options.device != "cpu",
                      .model = options.model,
                      .sequence_tokens = options.seq,
                      .vocab_size = options.vocab,

@@ -34,8 +34,10 @@ void DefineGpuProbeOptions(CLI::App& app, GpuProbeOptions* options) {
       ->check(CLI::Range(1.0, 3600.0))
       ->group(measuring);
   quick->excludes(sustained);
-  app.add_option("--device", options->device, "what to measure; auto takes the GPU if one is usable")
-      ->check(CLI::IsMember({"auto", "cpu"}))
+  app.add_option(
+         "--device", options->device,
+         "what to measure; auto takes the GPU if one is usable, and cuda ends with status 5 if none is")
+      ->check(CLI::IsMember({"auto", "cpu", "cuda"}))
       ->group(measuring);
   app.add_option("--model", options->model,
                  "model to decide the batch for: a preset of train or a config.json (default: train's for "

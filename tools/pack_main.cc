@@ -17,6 +17,7 @@
 #include "lib/packing/pack_job.h"
 #include "lib/packing/shard_inspection.h"
 #include "lib/packing/shard_repair.h"
+#include "lib/report/option_need.h"
 #include "tools/pack_options.h"
 
 namespace trainwright {
@@ -176,10 +177,9 @@ void Pack(const PackOptions& options, const std::vector<std::string>& inputs, To
 
 int Run(const PackOptions& options, ToolRun* run) {
   const bool inspect = options.info || options.verify || options.cat || options.export_nanogpt;
-  if (options.json && !inspect) {
-    throw Error(ErrorCode::kUsage, "--json",
-                "shapes the output of --info, --verify and --cat, and none is given", "",
-                "packing reports its counts as JSON with --summary FILE");
+  if (!inspect) {
+    RefuseWithout("--info, --verify or --cat", {"json"}, run->options,
+                  "packing reports its counts as JSON with --summary FILE");
   }
   if (options.append && (inspect || options.repair)) {
     throw Error(

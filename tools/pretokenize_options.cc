@@ -12,6 +12,7 @@ const ToolInfo& PretokenizeInfo() {
       .summary = "turn text into a stream of token ids",
       .text = ParseToolText(kPretokenizeText),
       .see_also = {"pack(1)", "train(1)", "trainwright-token-stream(5)", "trainwright-glossary(7)"},
+      .values_of_others = {{"format", {"shards"}}},
       .outputs = {{"output", {}}, {"holdout-output", {}}},
   };
   return info;
@@ -76,7 +77,7 @@ void DefineReadingOptions(CLI::App& app, PretokenizeOptions* options) {
   app.add_option("--files-from", options->files_from,
                  "File with the names of more inputs, one a line or between zero bytes (find -print0); - is "
                  "standard input.")
-      ->type_name("LIST")
+      ->type_name("FILE")
       ->group(group);
   app.add_option("--slice", options->slice,
                  "Read only part K of N of the inputs, counted from 1. See SLICES.")

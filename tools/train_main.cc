@@ -14,6 +14,7 @@
 #include "lib/model/built_in_families.h"
 #include "lib/objective/objective_registry.h"
 #include "lib/optim/optimizer_registry.h"
+#include "lib/run/branch_reference.h"
 #include "lib/run/deepspeed_batch.h"
 #include "lib/run/html_report.h"
 #include "lib/run/instead_of_training.h"
@@ -43,7 +44,6 @@ int TellStatus(const std::string& path, bool as_json, nlohmann::ordered_json* su
   const RunStatus status = ReadRunStatus(path);
   const nlohmann::ordered_json json = EncodeRunStatus(status);
   summary->update(json);
-  summary->erase("schema");  // the summary has its own
   const std::string text = as_json ? JsonLineOf(json) : path + ": " + status.Text() + "\n";
   std::fwrite(text.data(), 1, text.size(), stdout);  // RunTool reports errors, but no reader that went away
   return status.exit_status();
@@ -85,6 +85,9 @@ void CheckOptimizerOptions(const TrainSettings& settings) {
 /// Trains, as the processes that there are.
 /// \returns the exit status
 int Train(const std::vector<std::string>& argv, TrainSettings settings, ToolRun* run) {
+  if (!settings.branch_from.empty()) {
+    run->KeepFromSummary({RunOf(ParseBranchReference(settings.branch_from))});
+  }
   std::string notice;
   EngineRequest request;
   request.argv = argv;

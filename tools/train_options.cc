@@ -126,6 +126,7 @@ const ToolInfo& TrainInfo() {
                     {"lora-save-modules", "adapter"}},
       .only_with = MeaningsOfTrain(),
       .variables = VariablesOfOwnOptions(),
+      .values_of_others = {{"quant", {"int8"}}},
       .absent = OptionsThatTrainLacks(),
       .synonyms = SynonymsOfTrain(),
       .settle_keys = SettleKeysOfTrainers,
@@ -319,11 +320,13 @@ void DefineModelOptions(CLI::App& app, TrainSettings* settings) {
   app.add_option("--model", settings->model,
                  BuiltInDescriptions().DescribePresets() +
                      "; or the path of a config.json of one of these families (default: by device)")
+      ->type_name("PRESET|FILE")
       ->group("Model");
   app.add_option("--init", settings->init,
                  "start a new run from the weights and the shape of this model: a folder of Hugging Face "
                  "transformers, a checkpoint, or a run directory; takes the place of --model. Its tokenizer "
                  "must be the data's. A run that is resumed has its own weights")
+      ->type_name("DIR")
       ->group("Model");
 }
 

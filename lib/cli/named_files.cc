@@ -29,6 +29,13 @@ bool IsSamePlace(const std::string& a, const std::string& b) {
   return place_of(a) == place_of(b);
 }
 
+/// Whether a summary of this name would be a file in place of what has it.
+bool IsWrittenAsFile(const std::string& summary) {
+  std::error_code ignored;
+  return !summary.empty() && summary != "-" && !OutputDescriptor(summary) &&
+         !fs::is_other(fs::status(summary, ignored));
+}
+
 bool IsBehindStandardOutput(const std::string& path) {
   struct stat output, file;
   return fstat(STDOUT_FILENO, &output) == 0 && S_ISREG(output.st_mode) && stat(path.c_str(), &file) == 0 &&
@@ -68,10 +75,7 @@ void RefuseToReplaceNamed(const NamedFile& output, const std::vector<NamedFile>&
 }
 
 void RefuseSummaryOver(const std::string& summary, const std::vector<NamedFile>& files) {
-  std::error_code ignored;
-  if (summary.empty() || summary == "-" || OutputDescriptor(summary) ||
-      fs::is_other(fs::status(summary, ignored)))
-    return;
+  if (!IsWrittenAsFile(summary)) return;
   if (IsBehindStandardOutput(summary)) throw Refused(summary, "is the file that standard output goes to");
   for (const NamedFile& file : files) {
     if (file.path.empty() || file.path == "-") continue;
@@ -83,6 +87,10 @@ void RefuseSummaryOver(const std::string& summary, const std::vector<NamedFile>&
     if (IsNameOfShards(summary) || HoldsSomethingElse(summary))
       throw Refused(summary, "is a file of the folder " + file.path + ", which " + file.option + " names");
   }
+}
+
+bool SummaryReplacesOther(const std::string& summary) {
+  return IsWrittenAsFile(summary) && HoldsSomethingElse(summary);
 }
 
 }  // namespace trainwright

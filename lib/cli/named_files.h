@@ -21,4 +21,7 @@ void RefuseToReplaceNamed(const NamedFile& output, const std::vector<NamedFile>&
 /// \throws Error{kUsage}
 void RefuseSummaryOver(const std::string& summary, const std::vector<NamedFile>& files);
 
+/// Whether a summary would replace a file in which there is something that is no summary.
+bool SummaryReplacesOther(const std::string& summary);
+
 }  // namespace trainwright

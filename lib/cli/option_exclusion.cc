@@ -86,6 +86,18 @@ void OptionExclusions::ClearNeedless(CLI::App* app) {
   }
 }
 
+void OptionExclusions::ClearUnmet(CLI::App* app, Origins* origins) const {
+  for (CLI::Option* option : app->get_options()) {
+    const std::set<CLI::Option*> needs = option->get_needs();
+    const auto is_missing = [](const CLI::Option* other) { return other->count() == 0; };
+    if (std::none_of(needs.begin(), needs.end(), is_missing)) continue;
+    const auto origin = origins->find(DescribeOption(*option, info_).key);
+    if (origin == origins->end() || origin->second.first != OptionOrigin::kEnvironment) continue;
+    option->clear();
+    origins->erase(origin);
+  }
+}
+
 void OptionExclusions::Refuse(const std::map<const CLI::Option*, std::string>& sources) const {
   for (const CLI::Option* option : app_.get_options()) {
     const auto source = sources.find(option);

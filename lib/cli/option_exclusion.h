@@ -44,6 +44,9 @@ class OptionExclusions {
   /// Takes back flags that only repeat their default beside an option that they exclude, as --eos=false
   /// beside a `no-eos: true` of a file: CLI11 would refuse it.
   static void ClearNeedless(CLI::App* app);
+  /// Takes back what a variable gave to an option that needs another one, where nobody gives that: it is set
+  /// for other calls, or for another tool's option of that name.
+  void ClearUnmet(CLI::App* app, Origins* origins) const;
   /// \param sources of the values that are of no command line
   /// \throws Error{kUsage} on options that exclude each other by CLI11, of which one has such a source
   void Refuse(const std::map<const CLI::Option*, std::string>& sources) const;

@@ -199,6 +199,20 @@ std::string NearestKey(const ToolInfo& info, const std::map<std::string, CLI::Op
   return nearest;
 }
 
+/// The value that an option has been given so far, as text; empty: none.
+std::string TextGiven(const CLI::App& app, const std::string& key) {
+  const CLI::Option* option = app.get_option_no_throw("--" + key);
+  return option == nullptr || option->count() == 0 ? std::string() : option->results().back();
+}
+
+/// What the environment gives an option; null: nothing, or what only other tools' options of its name take.
+const char* VariableOf(const OptionDoc& doc, const ToolInfo& info) {
+  const char* const value = std::getenv(doc.environment.c_str());
+  if (value == nullptr || *value == '\0') return nullptr;
+  const auto others = info.values_of_others.find(doc.key);
+  return others != info.values_of_others.end() && others->second.contains(value) ? nullptr : value;
+}
+
 /// The file of options that --config names, or else its variable; an empty path: neither does.
 NamedFile ConfigFile(const std::string& of_flag) {
   if (!of_flag.empty()) return {"--config", of_flag};
@@ -243,6 +257,7 @@ class CommandLine {
     ApplyPresets();
     ReadNumbersByTen(info_, app_);
     OptionExclusions::ClearNeedless(&app_);
+    exclusions_.ClearUnmet(&app_, &origins_);
     exclusions_.Refuse(sources_);
     std::vector<EffectiveOption> effective = Effective();
     ConvertAll();
@@ -262,12 +277,6 @@ class CommandLine {
  private:
   bool Given(const std::string& name) const {
     return app_.get_option((name.size() == 1 ? "-" : "--") + name)->count() > 0;
-  }
-
-  /// The value that an option has been given so far, as text; empty: none.
-  std::string ValueGiven(const std::string& key) const {
-    const CLI::Option* option = app_.get_option_no_throw("--" + key);
-    return option == nullptr || option->count() == 0 ? std::string() : option->results().back();
   }
 
   void RefuseLeftOvers() const {
@@ -315,8 +324,8 @@ class CommandLine {
     for (CLI::Option* option : app_.get_options()) {
       if (option->count() > 0 || !IsConfigurable(*option)) continue;
       const OptionDoc doc = DescribeOption(*option, info_);
-      const char* value = std::getenv(doc.environment.c_str());
-      if (value == nullptr || *value == '\0') continue;
+      const char* const value = VariableOf(doc, info_);
+      if (value == nullptr) continue;
       const auto values =
           doc.repeated ? ParseListText(value, doc.environment) : std::vector<std::string>{value};
       if (exclusions_.GivesWay(given, doc.key, values, doc.environment, &notices_)) continue;
@@ -339,7 +348,7 @@ class CommandLine {
     const Origins before = origins_;  // its own values do not exclude each other
     const std::string text = ReadConfigText(path);
     std::optional<std::set<std::string>> only;
-    const auto given = [&](const std::string& key) { return ValueGiven(key); };
+    const auto given = [&](const std::string& key) { return TextGiven(app_, key); };
     if (info_.foreign_config) foreign_ = info_.foreign_config(text, path, given);
     if (foreign_) {
       only = foreign_->ours;
@@ -402,7 +411,7 @@ class CommandLine {
     const CLI::Option* const chooser = app_.get_option("--" + info_.settings_file.option);
     // An empty path is refused when all values are checked.
     if (chooser->count() == 0 || chooser->results().back().empty()) return;
-    const auto given = [&](const std::string& key) { return ValueGiven(key); };
+    const auto given = [&](const std::string& key) { return TextGiven(app_, key); };
     OptionsOfFile file = info_.settings_file.read(chooser->results().back(), given);
     ApplyOptionsOf(file, OptionOrigin::kSettingsFile);
     file_values_ = std::move(file.others);
@@ -413,7 +422,7 @@ class CommandLine {
   void ApplyRemembered() {
     if (!info_.remembered) return;
     const RememberedOptions remembered =
-        info_.remembered([&](const std::string& key) { return ValueGiven(key); });
+        info_.remembered([&](const std::string& key) { return TextGiven(app_, key); });
     if (remembered.path.empty()) return;
     const auto by_key = OptionsByKey();
     const auto given = origins_;  // its own values do not exclude each other
@@ -440,7 +449,7 @@ class CommandLine {
     std::vector<std::pair<std::string, std::string>>
         given;  // applied together: they do not exclude each other
     std::string left_out;
-    const auto value_given = [&](const std::string& key) { return ValueGiven(key); };
+    const auto value_given = [&](const std::string& key) { return TextGiven(app_, key); };
     const OptionPreset counting = PresetWithMeaning(preset, info_.only_with, value_given);
     for (const auto& [key, value] : counting.values) {
       if (app_.get_option_no_throw("--" + key) == nullptr) {
@@ -612,10 +621,13 @@ void DefineCommonOptionsWithHook(CLI::App& app, CommonOptions* options, const Se
   if (hook) config->force_callback();
   AddPlainFlag(app, "--print-config",
                "Write the effective configuration as YAML to standard output, and stop.");
-  app.add_option("--summary", options->summary_path,
-                 "Write a JSON summary to this file when done, also after a failure. It holds counts, exit "
-                 "status, wall and processor time in seconds, and peak memory in bytes. A process that is "
-                 "killed, or that ends where a library runs out of memory, leaves the file as it was.")
+  // RunTool takes the path once it is checked: no error in the options after it is written over an input.
+  app.add_option_function<std::string>(
+         "--summary", [](const std::string&) {},
+         "Write a JSON summary to this file when done, also after a failure. It holds counts, exit status, "
+         "wall and processor time in seconds, and peak memory in bytes. After wrong usage it replaces "
+         "nothing but a former summary. A process that is killed, or that ends where a library runs out of "
+         "memory, leaves the file as it was.")
       ->type_name("FILE")
       ->group(kCommonGroup);
   static const std::vector<std::pair<std::string, ProgressMode>> kModes = {
@@ -742,24 +754,19 @@ std::vector<std::pair<std::string, NamedFile>> FilesNamedBy(const CLI::App& app,
 
 /// The files that options were read from, by the flags or the variable that name them; after parsing.
 std::vector<NamedFile> OptionFilesOf(const CLI::App& app, const ToolInfo& info) {
-  const auto given = [&](const std::string& key) {
-    const CLI::Option* const option = app.get_option_no_throw("--" + key);
-    return option == nullptr || option->results().empty() ? std::string() : option->results().back();
-  };
   std::vector<NamedFile> files;
-  if (const NamedFile config = ConfigFile(given("config")); !config.path.empty()) files.push_back(config);
+  const NamedFile config = ConfigFile(TextGiven(app, "config"));
+  if (!config.path.empty()) files.push_back(config);
   const std::string& key = info.settings_file.option;
-  if (!key.empty() && !given(key).empty()) files.push_back({"--" + key, given(key)});
+  const std::string settings = key.empty() ? "" : TextGiven(app, key);
+  if (!settings.empty()) files.push_back({"--" + key, settings});
   return files;
 }
 
-/// \throws Error{kUsage} where an output or the summary would replace what another option names
-void KeepNamedFiles(const CLI::App& app, const ToolInfo& info, const std::string& summary) {
+/// \throws Error{kUsage} where an output would replace what another option names
+void KeepNamedFiles(const CLI::App& app, const ToolInfo& info) {
   const auto files = FilesNamedBy(app, info);
-  std::vector<NamedFile> all;
   for (const auto& [key, file] : files) {
-    if (key == "summary") continue;
-    all.push_back(file);
     const auto output = info.outputs.find(key);
     if (output == info.outputs.end()) continue;
     std::vector<NamedFile> others;
@@ -770,19 +777,41 @@ void KeepNamedFiles(const CLI::App& app, const ToolInfo& info, const std::string
     }
     RefuseToReplaceNamed(file, others);
   }
-  RefuseSummaryOver(summary, all);
 }
 
-/// \throws Error{kUsage} where the summary cannot go, and is not to be written either
-void CheckSummary(const CLI::App& app, const ToolInfo& info, std::string* path) {
-  const std::string asked = std::exchange(*path, "");
+/// The path that --summary or its variable has given so far; empty: none.
+std::string SummaryAsked(const CLI::App& app) {
+  if (app.get_option("--summary")->count() > 0) return TextGiven(app, "summary");
+  const char* const variable = std::getenv("TRAINWRIGHT_SUMMARY");
+  return variable == nullptr ? "" : variable;
+}
+
+/// Where the summary goes: a file, or "-"; empty: none is asked for.
+/// \throws Error{kUsage} where it would replace what another option names, or go between data
+std::string PlaceOfSummary(const CLI::App& app, const ToolInfo& info) {
+  const std::string asked = SummaryAsked(app);
   const bool is_stdout = !asked.empty() && IsStandardOutput(asked);
   if (is_stdout && info.stdout_is_data) {
     throw Error(ErrorCode::kUsage, "--summary",
                 "cannot be " + asked + ", for standard output carries the data", "", "name a file");
   }
-  KeepNamedFiles(app, info, asked);
-  *path = is_stdout ? "-" : asked;
+  std::vector<NamedFile> named;
+  for (const auto& [key, file] : FilesNamedBy(app, info)) {
+    if (key != "summary") named.push_back(file);
+  }
+  RefuseSummaryOver(asked, named);
+  return is_stdout ? "-" : asked;
+}
+
+/// The same after wrong usage, where not all files are known that the command would read and write: nothing
+/// but a former summary is replaced.
+std::string PlaceOfSummaryAfterWrongUsage(const CLI::App& app, const ToolInfo& info) {
+  try {
+    const std::string place = PlaceOfSummary(app, info);
+    return SummaryReplacesOther(place) ? "" : place;
+  } catch (const Error&) {
+    return "";
+  }
 }
 
 void WriteSummary(const std::string& path, const ToolInfo& info, int argc, char** argv,
@@ -800,7 +829,9 @@ void WriteSummary(const std::string& path, const ToolInfo& info, int argc, char*
   summary["cpu_time_s"] = SecondsOf(usage.ru_utime) + SecondsOf(usage.ru_stime);
   // Not ru_maxrss: that begins with what the program held that started this one.
   summary["max_memory_bytes"] = PeakResidentBytes();
-  for (const auto& [key, value] : counts.items()) summary[key] = value;
+  for (const auto& [key, value] : counts.items()) {
+    if (!summary.contains(key)) summary[key] = value;  // a result has a schema, too
+  }
   if (!error.is_null()) summary["error"] = error;
   const std::string text =
       summary.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
@@ -866,13 +897,16 @@ int RunTool(int argc, char** argv, const ToolInfo& info, const DefineOptions& de
         } catch (const TextRequested& requested) {
           for (const std::string& notice : command_line.notices()) LogInfo(notice);
           std::fwrite(requested.text.data(), 1, requested.text.size(), stdout);
-          tool_run.common.summary_path.clear();
           return 0;
+        } catch (...) {
+          tool_run.common.summary_path = PlaceOfSummaryAfterWrongUsage(app, info);
+          throw;
         }
         tool_run.options = command_line.values();
         tool_run.file_values = command_line.file_values();
         tool_run.option_files = OptionFilesOf(app, info);
-        CheckSummary(app, info, &tool_run.common.summary_path);
+        tool_run.common.summary_path = PlaceOfSummary(app, info);
+        KeepNamedFiles(app, info);
         ConfigureLog(info.name, tool_run.common.quiet     ? LogLevel::kError
                                 : tool_run.common.verbose ? LogLevel::kDebug
                                                           : LogLevel::kInfo);

@@ -65,6 +65,9 @@ struct ToolInfo {
   /// as an option's name with dashes. For those of a name that means something else to another tool, which a
   /// variable set for that one must not change.
   std::map<std::string, std::string> variables = {};
+  /// Of options with choices, by key: values that only other tools' options of that name take. A variable
+  /// that has one is set for those tools, and gives nothing here.
+  std::map<std::string, std::set<std::string>> values_of_others = {};
   /// Options of other programs that this one has not, with dashes: the hint in place of a near name, which
   /// says why, and what serves instead.
   std::map<std::string, std::string> absent = {};
@@ -94,7 +97,7 @@ struct ToolInfo {
 /// The options that every tool has; RunTool defines them.
 struct CommonOptions {
   ProgressMode progress = ProgressMode::kAuto;
-  std::string summary_path;  ///< --summary FILE: JSON of counts, exit status, time and memory
+  std::string summary_path;  ///< of --summary, once checked: JSON of counts, exit status, time and memory
   bool quiet = false, verbose = false;
 };
 
@@ -102,8 +105,8 @@ struct CommonOptions {
 struct ToolRun {
   std::string tool;  ///< its name
   CommonOptions common;
-  /// The counts for --summary; RunTool adds schema, tool, version, argv, exit_status, wall_time_s,
-  /// cpu_time_s, max_memory_bytes, and the error if there was one.
+  /// The counts for --summary. schema, tool, version, argv, exit_status, wall_time_s, cpu_time_s and
+  /// max_memory_bytes are RunTool's, whatever they say, and so is the error if there was one.
   nlohmann::ordered_json summary;
   const OptionPreset* preset = nullptr;  ///< of --preset; nullptr: none
   /// Every option that can be configured, in the order of its definition, lists in YAML's notation.

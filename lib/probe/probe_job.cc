@@ -94,6 +94,7 @@ class ProbeJob {
 
  private:
   bool gpu() const { return device_.is_cuda(); }
+  bool requires_gpu() const { return !options_.gpu_required_by.empty(); }
   void Warn(const std::string& text) { report_.warnings.push_back(text); }
 
   void Identify() {
@@ -115,14 +116,14 @@ class ProbeJob {
     }
     report_.verdict = JudgeGpus(report_.evidence);
     // Its libraries take a second to load: only where a GPU waits for them.
-    if (report_.verdict.state == GpuState::kUsable && (options_.use_gpu || options_.require_gpu)) {
+    if (report_.verdict.state == GpuState::kUsable && (options_.use_gpu || requires_gpu())) {
       const CudaBackend& backend = ProcessCudaBackend();
       report_.evidence.backend_problem = backend.problem;
       report_.evidence.backend_hint = backend.hint;
       report_.verdict = JudgeGpus(report_.evidence);
     }
-    if (options_.require_gpu && report_.verdict.state != GpuState::kUsable) {
-      throw Error(ErrorCode::kDevice, "--require-gpu", report_.verdict.problem,
+    if (requires_gpu() && report_.verdict.state != GpuState::kUsable) {
+      throw Error(ErrorCode::kDevice, options_.gpu_required_by, report_.verdict.problem,
                   GpuStateName(report_.verdict.state), report_.verdict.hint);
     }
     if (report_.verdict.state == GpuState::kUsable && options_.use_gpu) device_ = at::Device(at::kCUDA, 0);

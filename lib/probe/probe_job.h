@@ -19,9 +19,9 @@
 namespace trainwright {
 
 struct ProbeOptions {
-  bool quick = false;      ///< 2 s in all instead of 10
-  double sustained_s = 0;  ///< for each measurement; 0: not asked for
-  bool require_gpu = false;
+  bool quick = false;           ///< 2 s in all instead of 10
+  double sustained_s = 0;       ///< for each measurement; 0: not asked for
+  std::string gpu_required_by;  ///< the option that asks for a GPU, as typed; empty: none does
   bool use_gpu = true;          ///< false: measure the CPU, whatever GPU there is
   std::string model;            ///< preset or config.json; empty: train's default for the device
   int64_t sequence_tokens = 0;  ///< 0: train's default for the model
@@ -53,7 +53,7 @@ struct ProbeReport {
 };
 
 /// \param optimizers hold that of a plan that names none: what is advised counts its states
-/// \throws Error{kDevice} under require_gpu where none is usable, Error{kUsage} on a model that is none, and
+/// \throws Error{kDevice} where a GPU is required and none is usable, Error{kUsage} on a model that is none, and
 /// Error{kInterrupted, kTerminated} once a signal asked to stop. What cannot be measured is a warning.
 ProbeReport RunProbe(const ModelFamilies& families, const OptimizerRegistry& optimizers,
                      const ProbeOptions& options);

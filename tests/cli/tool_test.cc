@@ -205,6 +205,28 @@ TEST(ConfigTest, AMissingFileIsAnIoError) {
   EXPECT_THAT(result.standard_error, HasSubstr("/nonexistent.yaml: open failed: No such file or directory"));
 }
 
+TEST(ConfigTest, AJsonFileMayEscapeCharactersByPairsOfSurrogates) {
+  const ProcessResult result =
+      Sample(R"(printf '%s' '{"title": "sft \ud83d\uDE80, \\ud83d\\ude80", "steps": 3}' > c.json; )"
+             "sample --config c.json");
+  EXPECT_EQ(Value(result.standard_output, "title"), "sft \xF0\x9F\x9A\x80, \\ud83d\\ude80")
+      << result.standard_error;
+  EXPECT_EQ(Value(result.standard_output, "steps"), "3");
+}
+
+TEST(ConfigTest, AFlagIsSpelledAsYamlSpellsTruth) {
+  for (const std::string word : {"true", "True", "TRUE", "Yes", "ON", "1"}) {
+    EXPECT_EQ(Value(Sample("echo 'force: " + word + "' > c; sample --config c").standard_output, "force"),
+              "1")
+        << word;
+    EXPECT_EQ(Value(Sample("TRAINWRIGHT_FORCE=" + word + " sample").standard_output, "force"), "1") << word;
+  }
+  for (const std::string word : {"false", "False", "NO", "Off", "0"}) {
+    EXPECT_EQ(Value(Sample("TRAINWRIGHT_FORCE=" + word + " sample").standard_output, "force"), "0") << word;
+  }
+  EXPECT_EQ(Sample("TRAINWRIGHT_FORCE=tRUE sample").exit_status, 2);
+}
+
 TEST(ConfigTest, OneDocumentMayBeginAndEndWithItsMarks) {
   for (const std::string text : {"---\\nsteps: 5\\n...\\n", "---\\nsteps: 5\\n---\\n# no more\\n"}) {
     const ProcessResult result = Sample("printf -- '" + text + "' > c; sample --config c");
@@ -389,6 +411,47 @@ TEST(SummaryTest, IsWrittenAfterAFailureWithTheError) {
   EXPECT_EQ(summary["exit_status"], 3);
   EXPECT_EQ(summary["error"]["object"], "a.tws");
   EXPECT_EQ(summary["error"]["place"], "byte 12");
+}
+
+// Found before, while and after values are converted, by us and by CLI11.
+TEST(SummaryTest, IsWrittenAfterAUsageErrorWhereverThatIsFound) {
+  for (const char* command :
+       {"sample --summary s.json --stepz 5", "sample --summary s.json --steps 0",
+        "sample --steps 0 --summary s.json", "sample --summary s.json --steps",
+        "TRAINWRIGHT_STEPS=x sample --summary s.json", "TRAINWRIGHT_SUMMARY=s.json sample --stepz 5",
+        "echo 'stps: 1' > c; sample --config c --summary s.json",
+        "printf 'summary: s.json\nstps: 1' > c; sample --config c", "needy --summary s.json",
+        "sample set -o set --summary s.json"}) {
+    const ProcessResult result =
+        Sample(std::string("echo 'steps: 3' > set; sample -q --summary s.json > out; ") + command +
+               " > /dev/null; cat s.json");
+    const auto summary = nlohmann::json::parse(result.standard_output);
+    EXPECT_EQ(summary["exit_status"], 2) << command;
+    EXPECT_TRUE(summary.contains("error")) << command;
+  }
+}
+
+TEST(SummaryTest, ReplacesNothingAfterAUsageErrorButAFormerOne) {
+  for (const char* command :
+       {"sample in --summary in --steps 0", "sample --summary in --steps 0 in",
+        "sample in --summary in --stepz 5", "sample --summary in --inputs in",
+        "TRAINWRIGHT_FILE=in sample --summary in --stepz 5", "sample in --summary in --steps",
+        "sample --config set --summary set --mode bad",
+        "TRAINWRIGHT_OUTPUT=out sample --summary out --stepz 5",
+        "sample --summary sets/MANIFEST.json -o sets/ --steps 0", "sample --summary in --steps 0 >> in",
+        "sample --summary - --steps 0", "needy in --summary in"}) {
+    const ProcessResult result =
+        Sample(std::string("mkdir sets; for name in in out; do echo kept > $name; done; "
+                           "echo 'steps: 3' > set; ") +
+               command + "; echo $?; cat in out set; ls . sets");
+    EXPECT_EQ(result.standard_output, "2\nkept\nkept\nsteps: 3\n.:\nin\nout\nset\nsets\n\nsets:\n")
+        << command;
+  }
+}
+
+TEST(SummaryTest, HasItsOwnSchemaWhateverTheResultSays) {
+  const ProcessResult result = Sample("sample -q --fail schema --summary s.json > /dev/null; cat s.json");
+  EXPECT_EQ(nlohmann::json::parse(result.standard_output)["schema"], "trainwright.sample.summary/1");
 }
 
 TEST(SummaryTest, GoesToStandardOutputOfAToolWithoutDataThere) {

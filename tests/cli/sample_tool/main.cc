@@ -66,6 +66,7 @@ int RunSample(const SampleOptions& options, ToolRun& run) {
   LogDebug("really");
   run.summary["inputs"] = options.inputs.size();
   run.summary["loss_nats"] = NAN;
+  if (options.fail == "schema") run.summary["schema"] = "trainwright.result/1";
   sink->Commit();
   return options.fail == "one" ? 1 : 0;
 }
