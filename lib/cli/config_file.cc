@@ -34,7 +34,7 @@ std::string WithoutSurrogatePairs(const std::string& text) {
   if (!nlohmann::json::accept(text)) return text;
   std::string plain;
   for (std::string_view rest = text; !rest.empty();) {
-    // Only strings have backslashes; what an escaped one goes before is no pair.
+    // Only strings have backslashes; what follows an escaped one is no pair.
     const size_t length = BeginsWithPair(rest) ? kPairLength : rest.starts_with('\\') ? 2 : 1;
     const std::string part(rest.substr(0, length));
     plain += length == kPairLength ? nlohmann::json::parse('"' + part + '"').get<std::string>() : part;

@@ -53,8 +53,8 @@ struct ProbeReport {
 };
 
 /// \param optimizers hold that of a plan that names none: what is advised counts its states
-/// \throws Error{kDevice} where a GPU is required and none is usable, Error{kUsage} on a model that is none, and
-/// Error{kInterrupted, kTerminated} once a signal asked to stop. What cannot be measured is a warning.
+/// \throws Error{kDevice} where a GPU is required and none is usable, Error{kUsage} on a model that is none,
+/// and Error{kInterrupted, kTerminated} once a signal asked to stop. What cannot be measured is a warning.
 ProbeReport RunProbe(const ModelFamilies& families, const OptimizerRegistry& optimizers,
                      const ProbeOptions& options);
 
