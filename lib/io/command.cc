@@ -17,6 +17,7 @@
 #include <sstream>
 #include <string_view>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "lib/base/elapsed.h"
@@ -48,6 +49,8 @@ class Pipe {
   Pipe& operator=(const Pipe&) = delete;
   int read_end() const { return ends_[0]; }
   int write_end() const { return ends_[1]; }
+  /// The caller's from now on.
+  int TakeReadEnd() { return std::exchange(ends_[0], -1); }
   void CloseRead() { Close(&ends_[0]); }
   void CloseWrite() { Close(&ends_[1]); }
 
@@ -129,6 +132,22 @@ void TakeOutput(const std::string& command, const CommandOptions& options, std::
               "send its output to a file in {dir}");
 }
 
+/// Waits for what is left of a process group, which was asked to end; kills it where it does not, or a signal
+/// asks this process to stop. What cannot be killed is not waited for.
+/// \pre its leader has been waited for
+void AwaitGroup(pid_t group, bool reaps_orphans) {
+  const auto start = std::chrono::steady_clock::now();
+  for (bool killed = false; kill(-group, 0) == 0;) {
+    if (SecondsSince(start) >= 2 * kGrace_s) return;
+    if (!killed && (SecondsSince(start) >= kGrace_s || StopSignal() != 0)) {
+      kill(-group, SIGKILL);
+      killed = true;
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    if (reaps_orphans) ReapOrphans();
+  }
+}
+
 /// The running command: its process group dies with this object, or all that descends from it.
 class Child {
  public:
@@ -178,21 +197,8 @@ class Child {
   }
   /// \pre not reaped, or somebody is left of the group: its number is nobody else's until then
   void SignalGroup(int number) const { kill(-pid_, number); }
-  /// Waits for what is left of the process group, which was asked to end; kills it where it does not, or a
-  /// signal asks this process to stop. What cannot be killed is not waited for.
-  /// \pre reaped
-  void AwaitGroup() const {
-    const auto start = std::chrono::steady_clock::now();
-    for (bool killed = false; kill(-pid_, 0) == 0;) {
-      if (SecondsSince(start) >= 2 * kGrace_s) return;
-      if (!killed && (SecondsSince(start) >= kGrace_s || StopSignal() != 0)) {
-        SignalGroup(SIGKILL);
-        killed = true;
-      }
-      std::this_thread::sleep_for(std::chrono::milliseconds(1));
-      if (all_descendants_) ReapOrphans();
-    }
-  }
+  /// The process and its group.
+  pid_t pid() const { return pid_; }
   /// A descriptor that becomes readable when the process ends.
   int end_fd() const { return end_fd_; }
   void Reap(CommandRun* run) {
@@ -218,6 +224,21 @@ class Child {
 
 }  // namespace
 
+LeftGroup::~LeftGroup() {
+  // While somebody is left of the group no process has its number: where one has, all members had ended.
+  if (group_ > 0 && kill(group_, 0) != 0 && errno == ESRCH && kill(-group_, SIGTERM) == 0) {
+    AwaitGroup(group_, reaps_orphans_);
+  }
+  if (error_fd_ >= 0) close(error_fd_);
+}
+
+void LeftGroup::Hold(pid_t group, int error_fd, bool reaps_orphans) {
+  TRAINWRIGHT_CHECK(group_ < 0 && error_fd_ < 0);
+  error_fd_ = error_fd;  // which what has left the group may have, too
+  if (kill(-group, 0) == 0) group_ = group;
+  reaps_orphans_ = reaps_orphans;
+}
+
 CommandRun RunCommand(const std::string& command, const CommandOptions& options) {
   const std::vector<std::string> words = WordsOf(command, options);
   Pipe errors;
@@ -231,19 +252,17 @@ CommandRun RunCommand(const std::string& command, const CommandOptions& options)
 
   if (child.end_fd() < 0) throw SystemError(words[0], "watch", errno);
 
-  enum { kEnd, kErrors, kOutput };
-  std::array<pollfd, 3> waits = {{{child.end_fd(), POLLIN, 0},
+  enum { kEnd, kErrors, kOutput, kBeside };
+  std::array<pollfd, 4> waits = {{{child.end_fd(), POLLIN, 0},
                                   {errors.read_end(), POLLIN, 0},
-                                  {output ? output->read_end() : -1, POLLIN, 0}}};
+                                  {output ? output->read_end() : -1, POLLIN, 0},
+                                  {options.beside != nullptr ? options.beside->error_fd() : -1, POLLIN, 0}}};
   // Whether there may be more without waiting.
   const auto read_from = [&](int which) {
     if (waits[which].fd < 0) return false;
     const PipeState state = ReadPiece(waits[which].fd, [&](std::string_view piece) {
-      if (which == kErrors) {
-        AppendToTail(piece, &run.error_tail);
-      } else {
-        TakeOutput(command, options, piece, &run.output);
-      }
+      if (which == kErrors) AppendToTail(piece, &run.error_tail);
+      if (which == kOutput) TakeOutput(command, options, piece, &run.output);
     });
     if (state == PipeState::kEnded) waits[which].fd = -1;
     return state == PipeState::kMayHoldMore;
@@ -264,8 +283,9 @@ CommandRun RunCommand(const std::string& command, const CommandOptions& options)
       throw SystemError("pipe", "wait for", errno);
     }
     if (waits[kEnd].revents != 0) break;
-    if (waits[kErrors].revents != 0) read_from(kErrors);
-    if (waits[kOutput].revents != 0) read_from(kOutput);
+    for (const int which : {kErrors, kOutput, kBeside}) {
+      if (waits[which].revents != 0) read_from(which);
+    }
   }
   run.wall_s = SecondsSince(start);
   if (options.ends_group) child.SignalGroup(SIGTERM);
@@ -284,7 +304,10 @@ CommandRun RunCommand(const std::string& command, const CommandOptions& options)
     }
   }
   child.Reap(&run);
-  if (options.ends_group) child.AwaitGroup();
+  if (options.ends_group) AwaitGroup(child.pid(), options.all_descendants);
+  if (options.leaves != nullptr) {
+    options.leaves->Hold(child.pid(), errors.TakeReadEnd(), options.all_descendants);
+  }
   return run;
 }
 

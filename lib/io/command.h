@@ -1,6 +1,8 @@
 /// One timed run of a command: what it cost, how it ended, what it wrote.
 #pragma once
 
+#include <sys/types.h>
+
 #include <atomic>
 #include <cstdint>
 #include <functional>
@@ -10,6 +12,28 @@
 #include <vector>
 
 namespace trainwright {
+
+/// What goes on of a command's process group when the command itself has ended: ended with this object, asked
+/// to by SIGTERM and killed a second later. Its standard error stays open until then.
+class LeftGroup {
+ public:
+  LeftGroup() = default;
+  ~LeftGroup();
+  LeftGroup(const LeftGroup&) = delete;
+  LeftGroup& operator=(const LeftGroup&) = delete;
+  /// \pre holds nothing yet
+  /// \param group a process group whose leader has been waited for
+  /// \param error_fd the end to read standard error from, this object's from now on
+  /// \param reaps_orphans whether members that end are for this process to wait for
+  void Hold(pid_t group, int error_fd, bool reaps_orphans);
+  /// -1: none.
+  int error_fd() const { return error_fd_; }
+
+ private:
+  pid_t group_ = -1;
+  int error_fd_ = -1;
+  bool reaps_orphans_ = false;
+};
 
 struct CommandOptions {
   bool shell = true;              ///< run by /bin/sh -c; else split at blanks and run directly
@@ -25,6 +49,10 @@ struct CommandOptions {
   /// What is left of its process group when it has ended is ended, too, before the run is over: asked to by
   /// SIGTERM, and killed a second later.
   bool ends_group = false;
+  /// Where it is set, what is left of its process group goes on as this object says.
+  LeftGroup* leaves = nullptr;
+  /// Where it is set, one that goes on meanwhile: what it writes to standard error is read and discarded.
+  const LeftGroup* beside = nullptr;
   std::vector<std::string> arguments = {};    ///< with a shell: its $1, $2, ...
   std::vector<std::string> environment = {};  ///< "NAME=value", besides this process's own
   /// Called with each piece of standard output as it comes, whatever its length in all; empty: nothing is.
@@ -35,7 +63,9 @@ struct CommandOptions {
 struct CommandRun {
   double wall_s = 0;
   double user_s = 0, system_s = 0;
-  int64_t max_memory_bytes = 0;  ///< resident, of the largest process
+  /// Resident, of the largest process; at least what this process had of its own (ResidentAnonymousBytes)
+  /// when it began the command: Linux counts the copy.
+  int64_t max_memory_bytes = 0;
   /// What system calls read and wrote, pipes and caches included; nullopt where the kernel does not report.
   std::optional<int64_t> read_bytes, written_bytes;
   int exit_status = 0;  ///< 128 + n when signal n ended it

@@ -155,6 +155,32 @@ TEST(CommandTest, WhatIsLeftOfItsGroupIsEndedWhereThatIsAskedFor) {
   EXPECT_FALSE(IsRunning(NumberIn(folder.path("left"))));
 }
 
+TEST(CommandTest, WhatItLeavesGoesOnAsLongAsItIsHeld) {
+  test::TemporaryFolder folder;
+  AdoptOrphans();
+  pid_t left = 0;
+  {
+    LeftGroup group;
+    RunCommand("sleep 60 & echo $! > " + folder.path("left"), {.all_descendants = true, .leaves = &group});
+    left = NumberIn(folder.path("left"));
+    EXPECT_TRUE(IsRunning(left));
+  }
+  EXPECT_FALSE(IsRunning(left));
+}
+
+TEST(CommandTest, WhatItLeavesMayWriteToStandardErrorBesideTheNextOne) {
+  test::TemporaryFolder folder;
+  AdoptOrphans();
+  LeftGroup group;
+  // More than a pipe holds.
+  RunCommand("(sleep 0.2; seq 1 99999 >&2; : > " + folder.path("alive") + ") &",
+             {.all_descendants = true, .leaves = &group});
+  const CommandRun run = RunCommand("until [ -e " + folder.path("alive") + " ]; do sleep 0.01; done",
+                                    {.timeout_s = 30, .all_descendants = true, .beside = &group});
+  EXPECT_EQ(run.exit_status, 0);
+  EXPECT_EQ(run.error_tail, "");
+}
+
 TEST(CommandTest, WhatIsLeftOfItsGroupMayEndItself) {
   test::TemporaryFolder folder;
   AdoptOrphans();
