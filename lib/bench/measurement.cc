@@ -4,11 +4,9 @@
 #include <chrono>
 #include <cmath>
 #include <cstring>
-#include <fstream>
 #include <limits>
 #include <numeric>
 #include <set>
-#include <sstream>
 #include <string_view>
 
 #include "lib/base/bytes.h"
@@ -16,10 +14,12 @@
 #include "lib/base/elapsed.h"
 #include "lib/base/error.h"
 #include "lib/base/rng.h"
+#include "lib/bench/metric_file.h"
 #include "lib/bench/reported_values.h"
 #include "lib/bench/statistics.h"
 #include "lib/bench/temporary_folder.h"
 #include "lib/bench/until_stopped.h"
+#include "lib/io/process_memory.h"
 
 namespace trainwright {
 namespace {
@@ -45,15 +45,6 @@ class RunFolder {
   std::optional<TemporaryFolder> folder_;
 };
 
-std::string ReadText(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::ostringstream text;
-  text << file.rdbuf();
-  if (!file)
-    throw Error(ErrorCode::kBadInput, path, "was not written by the command", "", "see --metric-file");
-  return text.str();
-}
-
 class Runner {
  public:
   explicit Runner(const MeasurementOptions& options) : options_(options) {}
@@ -62,13 +53,18 @@ class Runner {
   /// \param is_measured whether its numbers are compared, so that it is no run to warm up
   Sample Run(const Variant& variant, VariantOutput* output, bool is_measured) const {
     RunFolder folder;
-    if (!variant.prepare.empty()) {
-      const CommandRun prepared = RunCommand(folder.Fill(variant.prepare), options_.command);
-      if (prepared.exit_status != 0) Fail(variant, "its preparation", prepared);
-    }
+    const bool reads_metrics = !options_.metrics.names.empty(),
+               reads_stdout = reads_metrics && options_.metrics.file == "-";
+    // What the preparation writes there is of this run.
+    std::optional<MetricFile> metric_file;
+    if (reads_metrics && !reads_stdout) metric_file.emplace(folder.Fill(options_.metrics.file));
+    // What is copied at the start of a process counts as its memory.
+    ReturnFreeHeap();
+    LeftGroup started;
+    Prepare(variant, &folder, &started);
     CommandOptions how = options_.command;
     how.ends_group = true;  // what a run leaves would slow those after it
-    const bool reads_stdout = !options_.metrics.names.empty() && options_.metrics.file == "-";
+    how.beside = &started;
     how.keep_output = reads_stdout;
     Sha256 hash;
     uint64_t size_bytes = 0;
@@ -79,7 +75,9 @@ class Runner {
       };
     }
     const CommandRun run = RunCommand(folder.Fill(variant.command), how);
-    if (run.timed_out || (run.exit_status != 0 && !options_.ignore_failure)) Fail(variant, "it", run);
+    if (run.timed_out || (run.exit_status != 0 && !options_.ignore_failure)) {
+      Fail(variant, "it", run, "--ignore-failure measures it all the same");
+    }
     if (output != nullptr) *output = {HexEncode(hash.Digest()), size_bytes, run.exit_status};
     Sample sample = {{"wall_s", run.wall_s},
                      {"cpu_s", run.cpu_s()},
@@ -89,8 +87,8 @@ class Runner {
                      {"exit_status", run.exit_status}};
     if (run.read_bytes) sample["read_bytes"] = static_cast<double>(*run.read_bytes);
     if (run.written_bytes) sample["written_bytes"] = static_cast<double>(*run.written_bytes);
-    if (!options_.metrics.names.empty()) {
-      const std::string text = reads_stdout ? run.output : ReadText(folder.Fill(options_.metrics.file));
+    if (reads_metrics) {
+      const std::string text = reads_stdout ? run.output : metric_file->Read();
       for (const std::string& name : options_.metrics.names) AddMetric(variant, text, name, &sample);
     }
     if (!options_.decisive.empty()) RequireDecisive(variant, sample, is_measured);
@@ -98,6 +96,15 @@ class Runner {
   }
 
  private:
+  /// \param started takes what the preparation starts and leaves
+  void Prepare(const Variant& variant, RunFolder* folder, LeftGroup* started) const {
+    if (variant.prepare.empty()) return;
+    CommandOptions how = options_.command;
+    how.leaves = started;
+    const CommandRun run = RunCommand(folder->Fill(variant.prepare), how);
+    if (run.exit_status != 0) Fail(variant, "its preparation", run, "see --prepare");
+  }
+
   void AddMetric(const Variant& variant, const std::string& text, const std::string& name,
                  Sample* sample) const {
     const int64_t skip = options_.metrics.skip;
@@ -119,14 +126,16 @@ class Runner {
                 "", "--by names another metric");
   }
 
-  [[noreturn]] static void Fail(const Variant& variant, const std::string& what, const CommandRun& run) {
+  /// \param hint of a command that ended
+  [[noreturn]] static void Fail(const Variant& variant, const std::string& what, const CommandRun& run,
+                                const std::string& hint) {
     std::string tail = run.error_tail;
     while (!tail.empty() && tail.back() == '\n') tail.pop_back();
     const std::string how = run.timed_out ? " did not end within --timeout"
                                           : " ended with exit status " + std::to_string(run.exit_status);
     throw Error(ErrorCode::kBadInput, "'" + variant.name + "'",
                 what + how + (tail.empty() ? "" : ", and said: " + tail), "",
-                run.timed_out ? "raise --timeout" : "--ignore-failure measures it all the same");
+                run.timed_out ? "raise --timeout" : hint);
   }
 
   const MeasurementOptions& options_;

@@ -22,13 +22,14 @@ namespace trainwright {
 struct Variant {
   std::string name;
   std::string command;
-  std::string prepare;  ///< run before each run of the command, not timed; empty: nothing
+  /// Run before each run of the command, not timed; what it starts is ended after that run. Empty: nothing.
+  std::string prepare;
 };
 
 /// Numbers that a command reports itself, as JSON: one object, or one a line.
 struct MetricSource {
   std::vector<std::string> names;  ///< fields to take; empty: none
-  std::string file = "-";          ///< "{dir}/metrics.jsonl", or "-": standard output
+  std::string file = "-";          ///< "{dir}/metrics.jsonl" (MetricFile), or "-": standard output
   int64_t skip = 0;                ///< records that have the field and are left out at the start: warming up
   bool may_lack = false;           ///< a run that reports none of a name is measured without it, not refused
 };

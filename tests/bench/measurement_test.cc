@@ -144,6 +144,42 @@ TEST(MeasurementTest, MetricsComeFromTheCommandsFile) {
   EXPECT_EQ(measurement.rounds[1].runs[0][1].at("speed"), 12.5);
 }
 
+/// The refusal of a variant whose metric is "x" of that file; empty: none.
+std::string RefusalOf(const Variant& variant, const std::string& path) {
+  MeasurementOptions options = Quick(2);
+  options.metrics = {{"x"}, path, 0};
+  return test::MessageOf([&] { Measure({variant}, options, kNever); });
+}
+
+TEST(MeasurementTest, AMetricFileThatARunLeavesAsItWasIsNotTakenForItsOwn) {
+  const test::TemporaryFolder folder;
+  test::WriteFile(folder.path("m"), "{\"x\": 5}\n");
+  const std::string message = RefusalOf({"a", "true", ""}, folder.path("m"));
+  EXPECT_NE(message.find("was not written by the command"), std::string::npos) << message;
+}
+
+TEST(MeasurementTest, AMetricFileThatRunsAddToIsRefused) {
+  const test::TemporaryFolder folder;
+  const std::string message =
+      RefusalOf({"a", "echo '{\"x\": 5}' >> " + folder.path("m"), ""}, folder.path("m"));
+  EXPECT_NE(message.find("{dir} in --metric-file"), std::string::npos) << message;
+}
+
+TEST(MeasurementTest, RunsMayWriteTheSameMetricFileWhole) {
+  const test::TemporaryFolder folder;
+  const std::string path = folder.path("m");
+  EXPECT_EQ(RefusalOf({"a", "echo '{\"x\": 5}' > " + path, ""}, path), "");
+  EXPECT_EQ(RefusalOf({"a", "echo '{\"x\": 5}' >> " + path, "echo '{\"x\": 4}' > " + path}, path), "");
+}
+
+TEST(MeasurementTest, APreparationThatFailsIsNoFailureToIgnore) {
+  MeasurementOptions options = Quick(2);
+  options.ignore_failure = true;
+  const std::string message = test::MessageOf([&] { Measure({{"a", "true", "exit 9"}}, options, kNever); });
+  EXPECT_NE(message.find("its preparation ended with exit status 9"), std::string::npos) << message;
+  EXPECT_EQ(message.find("--ignore-failure"), std::string::npos) << message;
+}
+
 TEST(MeasurementTest, AFailingCommandIsAnErrorWithItsWords) {
   const std::string message = test::MessageOf([] {
     Measure({{"a", "echo broken pipe dream >&2; exit 9", ""}}, Quick(2), kNever);
