@@ -34,7 +34,7 @@ struct Comparison {
   MedianEstimate log_ratio;      ///< over rounds
   MedianEstimate control;        ///< the same of the control against "before": what no change looks like
   double noise_floor = 0;        ///< the larger absolute bound of the control's interval
-  double p_adjusted = 1;         ///< by Holm over the comparisons made together; p_value when alone
+  double p_adjusted = 1;         ///< by Holm over the metric's comparisons made together; p_value when alone
   std::vector<size_t> outlier_rounds;
   std::optional<MedianEstimate> without_outliers;
   Verdict verdict = Verdict::kUndecided;
@@ -48,11 +48,12 @@ struct Comparison {
 /// same: the whole interval lies within same_within. faster, slower: the interval excludes 0 and the median
 /// lies beyond the noise floor; else undecided. That the floor is a bound of the control's own 95 % interval
 /// makes a false "different" rarer than 5 % (simulated: at most 2 % in normal, heavy-tailed, skewed and
-/// correlated noise from 6 rounds on).
+/// correlated noise from 8 rounds on; of fewer both intervals are Student's, and reach further).
 std::optional<Comparison> Compare(const Measurement& measurement, size_t before, size_t after,
                                   const std::string& metric, const ComparisonOptions& options);
 
 /// Adjusts by Holm and takes "different" back where the adjusted p-value is not below 0.05.
+/// \param comparisons in one metric
 void CorrectTogether(std::vector<Comparison*> comparisons);
 
 /// What a reader should know before believing the numbers: load, drift, correlation, outliers, outputs.

@@ -78,6 +78,28 @@ TEST(ComparisonTest, EqualsAreSeldomCalledDifferentAndFivePercentIsFound) {
   EXPECT_GE(found, 180);
 }
 
+TEST(ComparisonTest, EqualsAreSeldomCalledDifferentAfterFewRoundsEither) {
+  for (const int rounds : {2, 3, 5, 7}) {
+    int false_alarms = 0;
+    for (uint64_t seed = 0; seed < 400; ++seed) {
+      const Verdict equal = CompareMade(Made(seed, rounds, 0, 0.02)).verdict;
+      false_alarms += equal == Verdict::kFaster || equal == Verdict::kSlower ? 1 : 0;
+    }
+    EXPECT_LE(false_alarms, 20) << rounds;
+  }
+}
+
+TEST(ComparisonTest, TwoRoundsOnTheSameSideDecideNothing) {
+  Measurement measurement;
+  for (const double after_s : {1.0185, 1.0444}) {
+    const Sample one = {{"wall_s", 1}}, after = {{"wall_s", after_s}};
+    measurement.rounds.push_back({.runs = {{one, one}, {after, after}, {one, one}}});
+  }
+  const Comparison comparison = CompareMade(measurement);
+  EXPECT_EQ(comparison.verdict, Verdict::kUndecided);
+  EXPECT_NEAR(comparison.log_ratio.p_value, 0.246, 0.001);
+}
+
 TEST(ComparisonTest, ADifferenceWithinWhatTheControlShowsIsUndecided) {
   Measurement measurement = Made(1, 10, 0.04, 0.001);
   for (Round& round : measurement.rounds) {

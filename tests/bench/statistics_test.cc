@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstdint>
+#include <vector>
 
 #include "lib/base/rng.h"
 
@@ -80,6 +82,61 @@ TEST(StatisticsTest, PValueIsSmallExactlyWhereTheIntervalIsFarFromZero) {
   EXPECT_LT(shifted.p_value, 0.001);
   EXPECT_GT(shifted.p_value, 0);
   EXPECT_GT(shifted.interval.low, 0);
+}
+
+// By Simpson's rule on the density; the bounds are those of printed tables: 12.706, 4.303, 3.182, 2.776, ...
+TEST(StatisticsTest, StudentsTHasTheTailsAndBoundsOfTables) {
+  struct Row {
+    size_t degrees;
+    double tails, bound;
+  };
+  for (const Row& row :
+       {Row{1, 0.2951672353008665, 12.706204736174698}, Row{2, 0.183503419072274, 4.302652729749464},
+        Row{3, 0.13932596855884307, 3.182446305283708}, Row{4, 0.1161165235168156, 2.7764451051977934},
+        Row{5, 0.1019394788298583, 2.5705818356363146}, Row{6, 0.092426311531675, 2.446911851144979},
+        Row{10, 0.0733880347707403, 2.228138851986274}, Row{30, 0.0546250449629831, 2.042272456301238}}) {
+    EXPECT_NEAR(StudentTails(2, row.degrees), row.tails, 1e-12) << row.degrees;
+    EXPECT_NEAR(StudentTails(-2, row.degrees), row.tails, 1e-12) << row.degrees;
+    EXPECT_NEAR(StudentBound(0.05, row.degrees), row.bound, 1e-9) << row.degrees;
+  }
+}
+
+TEST(StatisticsTest, IntervalsOfFewValuesCoverTheTruthAsOftenAsTheySay) {
+  for (size_t count = 2; count < kFewestBootstrapped; ++count) {
+    int covered = 0;
+    for (uint64_t seed = 0; seed < 1000; ++seed) {
+      covered += EstimateMedian(Noise(seed, count, 0, 0.02), 1).interval.contains(0) ? 1 : 0;
+    }
+    EXPECT_GE(covered, 925) << count;
+    EXPECT_LE(covered, 975) << count;
+  }
+}
+
+TEST(StatisticsTest, IntervalsOfFewValuesAgreeWithTheirPValues) {
+  for (size_t count = 2; count < kFewestBootstrapped; ++count) {
+    for (uint64_t seed = 0; seed < 200; ++seed) {
+      const auto values = Noise(seed, count, 0, 0.02);
+      const MedianEstimate estimate = EstimateMedian(values, 1);
+      EXPECT_EQ(estimate.interval.contains(0), estimate.p_value > 0.05) << count << ", seed " << seed;
+      EXPECT_TRUE(estimate.interval.contains(estimate.median)) << count << ", seed " << seed;
+    }
+  }
+}
+
+TEST(StatisticsTest, FewValuesThatAreEqualHaveThatIntervalAndNoDoubt) {
+  const MedianEstimate estimate = EstimateMedian(std::vector<double>(4, std::log(5)), 1);
+  EXPECT_EQ(estimate.interval.low, std::log(5));
+  EXPECT_EQ(estimate.interval.high, std::log(5));
+  EXPECT_EQ(estimate.p_value, 0);
+  EXPECT_EQ(EstimateMedian(std::vector<double>(4, 0.0), 1).p_value, 1);
+}
+
+TEST(StatisticsTest, APValueIsNotBelowThatOfTheSignsUnlessStudentsIs) {
+  // One of 128 series without a change lies on one side.
+  std::vector<double> values = {1, 1, 1, 1, 1, 1, 1, 30};
+  EXPECT_DOUBLE_EQ(EstimateMedian(values, 1).p_value, 2.0 / 256);
+  values.back() = 1.1;
+  EXPECT_LT(EstimateMedian(values, 1).p_value, 0.001);
 }
 
 TEST(StatisticsTest, OutliersAreFoundAndOrdinarySpreadIsNot) {
