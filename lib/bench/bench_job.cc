@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <map>
 #include <utility>
 
 #include "lib/base/error.h"
@@ -145,15 +146,19 @@ double ReachOf(const MedianEstimate& estimate) {
   return std::max(estimate.interval.high - estimate.median, estimate.median - estimate.interval.low);
 }
 
-/// Measures until the deciding metric of every variant is known closely enough.
+/// Numbers of the variants that are compared: before, after.
+using VariantPairs = std::vector<std::pair<size_t, size_t>>;
+
+/// Measures until the deciding metric of every pair is known closely enough.
 Measurement MeasureClosely(const BenchSettings& settings, const std::vector<Variant>& variants,
-                           const MeasurementOptions& options, const std::string& label) {
+                           const VariantPairs& pairs, const MeasurementOptions& options,
+                           const std::string& label) {
   Progress progress(settings.progress, label, 0, "rounds", /*plain_lines=*/true);
   const double limit = std::log1p(settings.interval_width);
   return Measure(variants, options, [&](const Measurement& so_far) {
     progress.Update(so_far.rounds.size());
-    for (size_t after = std::min<size_t>(1, variants.size() - 1); after < variants.size(); ++after) {
-      const auto comparison = Compare(so_far, 0, after, settings.by, settings.comparison);
+    for (const auto& [before, after] : pairs) {
+      const auto comparison = Compare(so_far, before, after, settings.by, settings.comparison);
       if (!comparison || ReachOf(comparison->log_ratio) > limit || ReachOf(comparison->control) > limit) {
         return false;
       }
@@ -163,8 +168,8 @@ Measurement MeasureClosely(const BenchSettings& settings, const std::vector<Vari
 }
 
 /// Which variants of an ablation are compared: each with the base, or with the one before it.
-std::vector<std::pair<size_t, size_t>> AblationPairs(size_t variants, AblationMode mode) {
-  std::vector<std::pair<size_t, size_t>> pairs;
+VariantPairs AblationPairs(size_t variants, AblationMode mode) {
+  VariantPairs pairs;
   for (size_t after = 1; after < variants; ++after) {
     pairs.emplace_back(mode == AblationMode::kCumulative ? after - 1 : 0, after);
   }
@@ -223,7 +228,7 @@ class BenchRun {
       const std::vector<Variant> variants = {{"before", settings_.before, settings_.prepare},
                                              {"after", settings_.after, settings_.prepare}};
       RequireRunFolders(variants, options_.metrics);
-      Measure(variants, "measuring");
+      Measure(variants, {{0, 1}}, "measuring");
       AddRow("", 0, 1);
     } else {
       RunPlan();
@@ -251,25 +256,28 @@ class BenchRun {
     for (const Stage& stage : plan.stages) RequireRunFolders({stage.before, stage.after}, options_.metrics);
     for (const Stage& stage : plan.stages) {
       if (result_.stopped != nullptr) break;
-      Measure({stage.before, stage.after}, stage.name);
+      Measure({stage.before, stage.after}, {{0, 1}}, stage.name);
       AddRow(stage.name, 0, 1);
     }
     if (settings_.ablation) {
       const std::vector<Variant> variants = AblationVariants(plan, *settings_.ablation);
       RequireRunFolders(variants, options_.metrics);
-      Measure(variants, "measuring");
-      for (const auto& [before, after] : AblationPairs(variants.size(), *settings_.ablation)) {
+      const VariantPairs pairs = AblationPairs(variants.size(), *settings_.ablation);
+      Measure(variants, pairs, "measuring");
+      for (const auto& [before, after] : pairs) {
         const bool whole = *settings_.ablation == AblationMode::kCumulative && before == 0 && after > 1;
         AddRow(whole ? "all levers" : variants[after].name, before, after);
       }
     }
-    std::vector<Comparison*> decisive;
-    for (BenchRow& row : result_.rows) decisive.push_back(&row.comparisons.front());
-    CorrectTogether(decisive);
+    std::map<std::string, std::vector<Comparison*>> of_metrics;
+    for (BenchRow& row : result_.rows) {
+      for (Comparison& comparison : row.comparisons) of_metrics[comparison.metric].push_back(&comparison);
+    }
+    for (const auto& [metric, comparisons] : of_metrics) CorrectTogether(comparisons);
   }
 
-  void Measure(const std::vector<Variant>& variants, const std::string& label) {
-    result_.measurements.push_back(MeasureClosely(settings_, variants, options_, label));
+  void Measure(const std::vector<Variant>& variants, const VariantPairs& pairs, const std::string& label) {
+    result_.measurements.push_back(MeasureClosely(settings_, variants, pairs, options_, label));
     result_.stopped = result_.measurements.back().stopped;
   }
 
