@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <exception>
 #include <iterator>
 #include <sstream>
 #include <string_view>
@@ -166,6 +167,7 @@ void AddVariants(const Claim& claim, const Answer& answer, Table* table, nlohman
 }
 
 /// The table and JSON of single runs; a failing one is reported and the rest goes on.
+/// \throws the Error of a signal, after which both have the runs before it
 void RunSuite(const std::vector<SuiteCase>& suite, const ClaimsWorkplace& workplace, ClaimScale scale,
               ClaimsResult* result) {
   Table table({"suite", "flags", "tokens/s", "s a step", "peak memory", "samples a step"});
@@ -178,7 +180,7 @@ void RunSuite(const std::vector<SuiteCase>& suite, const ClaimsWorkplace& workpl
       .min_rounds = rounds,
       .max_rounds = rounds,
       .compare_output = false};
-  for (const SuiteCase& suite_case : suite) {
+  const auto measure = [&](const SuiteCase& suite_case) {
     try {
       const Measurement measurement =
           Measure({{"case", workplace.Train(suite_case.flags, suite_case.data, suite_case.guide), ""}},
@@ -208,9 +210,12 @@ void RunSuite(const std::vector<SuiteCase>& suite, const ClaimsWorkplace& workpl
           {suite_case.group, suite_case.flags, "-", "-", "-", std::string("failed: ") + error.what()});
       rows.push_back({{"group", suite_case.group}, {"flags", suite_case.flags}, {"error", error.what()}});
     }
-  }
+  };
+  const std::exception_ptr stopped =
+      UntilStopped([&] { std::for_each(suite.begin(), suite.end(), measure); });
   result->text += "\n" + table.ToString();
   result->json["suite"] = rows;
+  if (stopped != nullptr) std::rethrow_exception(stopped);
 }
 
 /// What the runs of a table train.

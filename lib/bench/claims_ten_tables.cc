@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <exception>
 #include <fstream>
 #include <ostream>
 #include <string>
@@ -17,6 +18,7 @@
 #include "lib/bench/statistics.h"
 #include "lib/bench/system_claims.h"
 #include "lib/bench/temporary_folder.h"
+#include "lib/bench/until_stopped.h"
 #include "lib/report/table.h"
 
 namespace trainwright {
@@ -99,10 +101,11 @@ void AddScansOf(const ClaimsWorkplace& workplace, int64_t tokens, int64_t parame
   }
 }
 
+/// \throws the Error of a signal, after which the result has what was measured before it
 void AddScans(const ClaimsWorkplace& workplace, int64_t parameters, ClaimsResult* result) {
   Table table({"tokens", "samples", "scan", "ms a step", "tokens/s", "of sequential", "peak memory"});
   ordered_json rows = ordered_json::array();
-  for (int64_t tokens = kShortest; tokens <= kStepTokens; tokens *= 2) {
+  const auto measure = [&](int64_t tokens) {
     try {
       AddScansOf(workplace, tokens, parameters, &table, &rows);
     } catch (const Error& error) {
@@ -110,11 +113,15 @@ void AddScans(const ClaimsWorkplace& workplace, int64_t parameters, ClaimsResult
       table.AddRow({std::to_string(tokens), "-", "-", "-", "-", "-", std::string("failed: ") + error.what()});
       rows.push_back({{"tokens", tokens}, {"error", error.what()}});
     }
-  }
+  };
+  const std::exception_ptr stopped = UntilStopped([&] {
+    for (int64_t tokens = kShortest; tokens <= kStepTokens; tokens *= 2) measure(tokens);
+  });
   result->text += "\n" + FormatCount(static_cast<double>(kStepTokens)) +
                   " tokens a step, whatever their samples; the median of " + std::to_string(kTimedSteps) +
                   " steps after " + std::to_string(kWarmupSteps) + "\n\n" + table.ToString();
   result->json["scans"] = std::move(rows);
+  if (stopped != nullptr) std::rethrow_exception(stopped);
 }
 
 /// \returns the model's parameters; 0 where the run failed
@@ -206,35 +213,40 @@ ordered_json Recall(const ClaimsWorkplace& workplace, int64_t lag, const std::st
                                            60));
 }
 
+/// \throws likewise
 void AddRecall(const ClaimsWorkplace& workplace, double training_s, ClaimsResult* result) {
   Table table({"lag", "start", "recalled", "95 % interval"});
   ordered_json rows = ordered_json::array();
   const auto percent = [](const ordered_json& share) {
     return FormatFixed(100 * share.get<double>(), 0) + " %";
   };
-  for (const int64_t lag : {100, 1000, 10000}) {
-    for (const char* init : {"compat", "lru"}) {
-      try {
-        if (rows.empty() || rows.back().at("lag").get<int64_t>() != lag) WriteRecall(workplace, lag);
-        const ordered_json score = Recall(workplace, lag, init, training_s);
-        const ordered_json& interval = score.at("exact_accuracy_interval");
-        table.AddRow({std::to_string(lag), init, percent(score.at("exact_accuracy")),
-                      percent(interval.at(0)) + " to " + percent(interval.at(1))});
-        rows.push_back({{"lag", lag},
-                        {"init", init},
-                        {"accuracy", score.at("exact_accuracy")},
-                        {"interval", interval},
-                        {"training_s", training_s}});
-      } catch (const Error& error) {
-        ThrowIfStopped();
-        table.AddRow({std::to_string(lag), init, "-", std::string("failed: ") + error.what()});
-        rows.push_back({{"lag", lag}, {"init", init}, {"error", error.what()}});
-      }
+  const auto measure = [&](int64_t lag, const char* init) {
+    try {
+      if (rows.empty() || rows.back().at("lag").get<int64_t>() != lag) WriteRecall(workplace, lag);
+      const ordered_json score = Recall(workplace, lag, init, training_s);
+      const ordered_json& interval = score.at("exact_accuracy_interval");
+      table.AddRow({std::to_string(lag), init, percent(score.at("exact_accuracy")),
+                    percent(interval.at(0)) + " to " + percent(interval.at(1))});
+      rows.push_back({{"lag", lag},
+                      {"init", init},
+                      {"accuracy", score.at("exact_accuracy")},
+                      {"interval", interval},
+                      {"training_s", training_s}});
+    } catch (const Error& error) {
+      ThrowIfStopped();
+      table.AddRow({std::to_string(lag), init, "-", std::string("failed: ") + error.what()});
+      rows.push_back({{"lag", lag}, {"init", init}, {"error", error.what()}});
     }
-  }
+  };
+  const std::exception_ptr stopped = UntilStopped([&] {
+    for (const int64_t lag : {100, 1000, 10000}) {
+      for (const char* init : {"compat", "lru"}) measure(lag, init);
+    }
+  });
   result->text += "\nTwo digits that are asked for after that many bytes, by " + FormatFixed(training_s, 0) +
                   " s of training on it; a guess is right in 1 % of the questions\n\n" + table.ToString();
   result->json["recall"] = std::move(rows);
+  if (stopped != nullptr) std::rethrow_exception(stopped);
 }
 
 /// What each line of the guide says, and what becomes of it here.
