@@ -18,10 +18,12 @@ class Fields {
   Fields(const YAML::Node& node, const std::string& path, const std::set<std::string>& known)
       : node_(node), path_(path) {
     if (!node.IsMap()) Refuse(node, "must be a mapping with the fields " + Names(known));
+    std::set<std::string> seen;
     for (const auto& entry : node) {
       const std::string key = entry.first.Scalar();
       if (!known.contains(key))
         Refuse(entry.first, "has the unknown field '" + key + "'; known: " + Names(known));
+      if (!seen.insert(key).second) Refuse(entry.first, "has the field '" + key + "' twice");
     }
   }
   std::string Text(const std::string& name, bool required) const {

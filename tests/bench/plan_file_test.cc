@@ -64,6 +64,18 @@ TEST_F(PlanFileTest, FieldsThatWouldCountForNothingAreRefused) {
   EXPECT_NE(Refusal(base + "  - {name: base, add: c}\n").find("two variants 'base'"), std::string::npos);
 }
 
+TEST_F(PlanFileTest, AFieldThatIsThereTwiceIsRefused) {
+  const std::string first = "stages: [{name: a, before: b, after: c}]\n";
+  const std::string stages = Refusal(first + "stages: [{name: d, before: e, after: f}]\n");
+  EXPECT_NE(stages.find("'stages' twice (line 2)"), std::string::npos) << stages;
+  for (const char* text :
+       {"stages:\n  - {name: a, before: b, after: c, after: d}\n",
+        "base: train {levers}\nlevers:\n  - {name: a, add: b, add: c}\n",
+        "base: train {levers}\nmetrics: [a]\nmetrics: [b]\nlevers: [{name: a, add: b}]\n"}) {
+    EXPECT_NE(Refusal(text).find("twice"), std::string::npos) << text;
+  }
+}
+
 TEST_F(PlanFileTest, ASweepIsALeverForEachOfItsValues) {
   const PlanFile plan = Read(
       "base: train {levers}\nlevers:\n  - {name: bf16, add: --bf16}\n"
