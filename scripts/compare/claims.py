@@ -9,10 +9,11 @@ RUN COMPARISON ASPECT OWN PEER GOAL FILE PHRASE`: a ratio of that run's OUT.json
 it, one number or one a maker of processors (intel:1.3,amd:1.8), and the phrase of a file that makes the claim. In commands
 {data}, {python} and {bin} stand for the folder of data, the Python that has the peers, and the folder of built programs.
 
-DIR/KIND/NAME.json holds one claim on one kind of processor. A claim that has its file is not measured again, unless a mode of its
-peer failed, which is tried again; the OUT.json of its run, from which an interrupted run goes on, is below
-build/compare/claims/KIND. --again removes both first, so that afterwards the command without it goes on. --spent is how much of the
-deadline had passed when this began. --quick runs all below build/compare/claims-quick, from nothing, and writes no result.
+DIR/KIND/NAME.json holds one claim on one kind of processor. A claim that has its file is not measured again, unless its line
+names another comparison by now, or a mode of its peer failed, which is tried again; another goal judges the figures that are
+there. The OUT.json of its run, from which an interrupted run goes on, is below build/compare/claims/KIND. --again removes both
+first, so that afterwards the command without it goes on. --spent is how much of the deadline had passed when this began. --quick
+runs all below build/compare/claims-quick, from nothing, and writes no result.
 """
 import argparse
 import collections
@@ -137,6 +138,16 @@ def judged(claim, record):
                      "machine": record["machine"], "peers": record["identity"]["peers"], "notes": record["notes"], **told}
 
 
+def standing(claim, kind, told):
+    """A stored result, judged by the goal that its line has now; None where the line names another comparison by now."""
+    if told is None or (told["comparison"], told["aspect"]) != (claim.comparison, claim.aspect):
+        return None
+    if (claim.own or told["own"], claim.peer or told["peer"]) != (told["own"], told["peer"]):
+        return None
+    goal = claim.goal(kind)
+    return told | {"goal": goal, "verdict": protocol.verdict(goal, told["low"], told["established"])}
+
+
 def cell(told):
     if told is None:
         return "not measured"
@@ -150,14 +161,14 @@ def table_of(claims, store):
     lines = ["# Claims and what is measured of them", "",
              f"By scripts/compare/all.sh; README.md says how to read it. Made {datetime.date.today()}.", "",
              "| claim | peer | goal | source | " + " | ".join(kinds) + " |", "|---|---|---:|---|" + "---|" * len(kinds)]
-    machines = {}
+    machines, counts = {}, {kind: collections.Counter() for kind in kinds}
     for claim in claims.values():
-        found = [store.read(kind, claim) for kind in kinds]
+        found = [standing(claim, kind, store.read(kind, claim)) for kind in kinds]
+        for kind, told in zip(kinds, found):
+            counts[kind][told["verdict"] if told else "not measured"] += 1
         machines.update({told["machine"]["kind"]: protocol.machine_line(told["machine"]) for told in found if told})
         peer = claim.peer or next((told["peer"] for told in found if told), "the best")
         lines.append(f"| {claim.name} | {peer} | {claim.goal_text()} | {claim.source()} | " + " | ".join(map(cell, found)) + " |")
-    counts = {kind: collections.Counter((store.read(kind, claim) or {"verdict": "not measured"})["verdict"] for claim in claims.values())
-              for kind in kinds}
     lines += [""] + [f"- {kind}: {machines.get(kind, 'no such machine yet')}. " +
                      ", ".join(f"{count} {what}" for what, count in sorted(counts[kind].items())) + "." for kind in kinds]
     return "\n".join(lines) + "\n"
@@ -205,7 +216,7 @@ def keep(claims, store, kind, record):
 def due(runs, claims, store, kind, options):
     """[(run, its claims that are missing, or lack a mode that failed)]; all of them with --again or --quick"""
     def missing(claim):
-        told = store.read(kind, claim)
+        told = standing(claim, kind, store.read(kind, claim))
         return told is None or bool(told["failed"])
     wanted = [claim for claim in claims.values() if options.again or options.quick or missing(claim)]
     if options.only:

@@ -127,9 +127,25 @@ class Results(unittest.TestCase):
         self.assertIn("| amd-avx512 | intel-amx |", text)
         self.assertIn("| misses: 1.00 (1.00 to 1.00) of peer, mode, 2026-01-02, abc | holds: 2.50", text)
 
+    def test_a_stored_result_is_judged_by_the_goal_of_its_line(self):
+        self.judge("fast", record_of([4] * 5))
+        self.claims["fast"] = dataclasses.replace(self.claims["fast"], goals={"": 3.0})
+        text = claims.table_of(self.claims, self.store)
+        self.assertIn("| 3 | scripts/compare/claims.tsv:1 | misses: 2.50", text)
+        self.assertIn("1 misses, 2 not measured.", text)
+
+    def test_a_stored_result_of_another_comparison_than_its_line_names_is_none(self):
+        self.judge("fast", record_of([4] * 5))
+        for change in ({"comparison": "d"}, {"aspect": "cold"}, {"own": "theirs"}, {"peer": "another"}):
+            changed = self.claims | {"fast": dataclasses.replace(self.claims["fast"], **change)}
+            self.assertNotIn("2.50", claims.table_of(changed, self.store))
+            self.assertIn(changed["fast"], claims.due(self.runs, changed, self.store, "intel-amx", self.options)[0][1])
+        self.assertNotIn(self.claims["fast"], claims.due(self.runs, self.claims, self.store, "intel-amx", self.options)[0][1])
+
     def test_what_is_measured_is_not_measured_again_unless_asked(self):
         for name in ("fast", "faster"):
-            self.store.write("intel-amx", self.claims[name], claims.judged(self.claims["fast"], record_of([4] * 5)))
+            told = claims.judged(self.claims["fast"], record_of([4] * 5)) | {"aspect": self.claims[name].aspect}
+            self.store.write("intel-amx", self.claims[name], told)
         self.assertEqual(self.run_all()[1], [("two", ["other"], 2700)])
         self.options.again = True
         self.assertEqual([name for name, _, _ in self.run_all()[1]], ["one", "two"])
