@@ -84,7 +84,7 @@ void DefineMeasurementOptions(CLI::App& app, BenchOptions* options) {
   app.add_option(
          "--metric-file", options->metric_file,
          "Where the command writes that JSON, {dir}/metrics.jsonl for example; - (the default) is standard "
-         "output, of at most 256 MiB then.")
+         "output, of at most 256 MiB then. A file that a run leaves as it was, or adds to, is refused.")
       ->type_name("FILE")
       ->group(group);
   app.add_option("--metric-skip", options->metric_skip,

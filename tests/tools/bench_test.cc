@@ -73,6 +73,48 @@ TEST(BenchToolTest, WhatThePreparationStartsIsThereForTheRun) {
   EXPECT_EQ(run.exit_status, 0) << run.standard_error;
 }
 
+TEST(BenchToolTest, WhatThePreparationStartsMayWriteToStandardError) {
+  const test::TemporaryFolder folder;
+  const std::string wait = "'until [ -e alive ]; do sleep 0.01; done' ";
+  const ProcessResult run =
+      RunShell("cd " + folder.path() +
+               " && bench --prepare 'rm -f alive; (sleep 0.1; seq 1 20000 >&2; : > alive) &' --before " +
+               wait + "--after " + wait + "--timeout 30 --max-regression 9999" + kQuick);
+  EXPECT_EQ(run.exit_status, 0) << run.standard_error;
+}
+
+TEST(BenchToolTest, WhatThePreparationStartsEndsAfterItsRun) {
+  const test::TemporaryFolder folder;
+  test::WriteFile(folder.path("start.sh"),
+                  "! kill -0 $(cat server) || exit 9\nsleep 600 &\necho $! > server\n");
+  const ProcessResult run =
+      RunShell("cd " + folder.path() +
+               " && bench --prepare 'sh start.sh' --before true --after true --max-regression 9999" + kQuick +
+               "&& ! kill -0 $(cat server)");
+  EXPECT_EQ(run.exit_status, 0) << run.standard_error;
+}
+
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+TEST(BenchToolTest, WhatBenchReadOfEarlierRunsIsNoMemoryOfARun) {
+  const test::TemporaryFolder folder;
+  constexpr size_t kReported = 12'000'000;
+  test::WriteFile(folder.path("large.json"), "{\"x\":1,\"y\":\"" + std::string(kReported, 'y') + "\"}\n");
+  const ProcessResult run =
+      RunShell("cd " + folder.path() +
+               " && bench --before 'cat large.json' --after 'cat large.json' --metric x --json --warmup 0 "
+               "--max-rounds 2 --budget 0");
+  const json rounds = json::parse(run.standard_output).at("measurements").at(0).at("rounds");
+  ASSERT_EQ(rounds.size(), 2u) << run.standard_error;
+  for (const json& round : rounds) {
+    for (const json& runs : round) {
+      for (const json& sample : runs) {
+        EXPECT_LT(sample.at("max_memory_bytes").get<double>(), kReported) << rounds;
+      }
+    }
+  }
+}
+#endif
+
 TEST(BenchToolTest, JsonHoldsEverySampleOfEveryRun) {
   const ProcessResult run = RunShell(
       "bench --before true --after true --min-rounds 4 --max-rounds 4 --json --max-regression 10000");
@@ -174,6 +216,52 @@ TEST(BenchToolTest, AblationComparesEachLeverWithTheBase) {
   EXPECT_EQ(RunShell(command).exit_status, 2);  // levers without --ablate
 }
 
+TEST(BenchToolTest, RoundsGoOnUntilEachRowOfACumulativeAblationIsKnownClosely) {
+  const test::TemporaryFolder folder;
+  // Each lever alternates by 0.8 % around the base, and so by twice as much around the other.
+  test::WriteFile(folder.path("run.sh"), R"sh(echo >> "runs.$1$2"
+odd=$((($(wc -l < "runs.$1$2") + 1) / 2 % 2))
+case $1$2.$odd in
+  a.1 | ab.0) echo '{"cost": 1.008}' ;;
+  a.0 | ab.1) echo '{"cost": 0.992}' ;;
+  *) echo '{"cost": 1}' ;;
+esac)sh");
+  test::WriteFile(folder.path("plan.yaml"),
+                  "base: sh run.sh {levers}\nmetrics: [cost]\n"
+                  "levers:\n  - {name: first, add: a}\n  - {name: second, add: b}\n");
+  const ProcessResult run = RunShell("cd " + folder.path() +
+                                     " && bench --stages plan.yaml --ablate cumulative --by cost --warmup 0 "
+                                     "--output-check off --min-rounds 4 --max-rounds 6 --width 2 --json");
+  EXPECT_EQ(json::parse(run.standard_output).at("measurements").at(0).at("rounds").size(), 6u)
+      << run.standard_error;
+}
+
+TEST(BenchToolTest, EachMetricIsCorrectedOverAllStages) {
+  const test::TemporaryFolder folder;
+  test::WriteFile(folder.path("run.sh"), R"sh(echo >> "runs.$1"
+echo "{\"cost\": 1, \"price\": 1.$((10 + ($(wc -l < "runs.$1") - 1) / 2 % 2))}")sh");
+  test::WriteFile(folder.path("base.sh"), R"sh(echo '{"cost": 1, "price": 1}')sh");
+  test::WriteFile(folder.path("stages.yaml"),
+                  "metrics: [cost, price]\nstages:\n"
+                  "  - {name: one, before: sh base.sh, after: sh run.sh one}\n"
+                  "  - {name: two, before: sh base.sh, after: sh run.sh two}\n");
+  const ProcessResult run =
+      RunShell("cd " + folder.path() +
+               " && bench --stages stages.yaml --by cost --warmup 0 --output-check off --json" + kQuick);
+  int corrected = 0;
+  const json result = json::parse(run.standard_output);
+  for (const json& row : result.at("results")) {
+    for (const json& comparison : row.at("comparisons")) {
+      if (comparison.at("metric") != "price") continue;
+      const auto p_value = comparison.at("p_value").get<double>();
+      EXPECT_GT(p_value, 0);
+      EXPECT_NEAR(comparison.at("p_adjusted").get<double>(), 2 * p_value, 1e-12) << comparison;
+      ++corrected;
+    }
+  }
+  EXPECT_EQ(corrected, 2) << run.standard_error;
+}
+
 TEST(BenchToolTest, ASweepTellsTheLossOfEachOfItsValues) {
   test::TemporaryFolder folder;
   test::WriteFile(folder.path("plan.yaml"),
@@ -194,6 +282,50 @@ TEST(BenchToolTest, ASweepTellsTheLossOfEachOfItsValues) {
     }
   }
   EXPECT_EQ(losses, (std::vector<double>{3, 5}));
+}
+
+/// The JSON of `bench --claims` of a system that a signal ends when train is run with such flags. Its train
+/// has no options, so that no claim is measured, and reports made-up steps at once.
+json ClaimsUntil(const std::string& system, const std::string& flags) {
+  const test::TemporaryFolder folder;
+  std::filesystem::create_directory(folder.path("bin"));
+  test::WriteFile(folder.path("bin/train"), R"sh(#!/bin/sh
+out= before=
+for word; do
+  [ "$before" != --out ] || out=$word
+  before=$word
+done
+case "$* " in
+  "--help ") exit 0 ;;
+  *"$STOP_AT "*) kill -TERM "$(cat bench.pid)"; sleep 9 ;;
+  *" --summary "*) exit 1 ;;
+esac
+mkdir -p "$out"
+for step in 1 2 3 4 5; do
+  echo '{"tokens_per_s": 100, "step_time_s": 0.5, "effective_batch": 2}'
+done > "$out/metrics.jsonl"
+)sh");
+  const ProcessResult run = RunShell(
+      "cd " + folder.path() +
+      " && chmod +x bin/train && cp \"$(command -v bench)\" bin/ && "
+      "ln -s \"$(command -v pretokenize)\" \"$(command -v pack)\" bin/ && export STOP_AT='" +
+      flags + "' && { bin/bench --claims " + system + " --budget 0 --json & echo $! > bench.pid; wait $!; }");
+  EXPECT_EQ(run.exit_status, 143) << run.standard_error;
+  return json::parse(run.standard_output);
+}
+
+TEST(BenchToolTest, TheSuiteOfClaimsHasTheRunsBeforeASignal) {
+  const json result = ClaimsUntil("refocused", "--workers 2 --pin on --prefetch 2");
+  EXPECT_EQ(result.at("stopped"), true);
+  ASSERT_EQ(result.at("suite").size(), 1u) << result;
+  EXPECT_EQ(result.at("suite").at(0).at("flags"), "--workers 0 --pin off --prefetch 2");
+}
+
+TEST(BenchToolTest, TheTableOfScansHasTheLengthsBeforeASignal) {
+  const json result = ClaimsUntil("ten", "--seq 1024 --batch 32 --ten-scan sequential");
+  EXPECT_EQ(result.at("stopped"), true);
+  ASSERT_EQ(result.at("scans").size(), 3u) << result;
+  for (const json& row : result.at("scans")) EXPECT_EQ(row.at("tokens"), 512);
 }
 
 #ifdef TRAINWRIGHT_SYSCALL_FAULTS  // train is built
