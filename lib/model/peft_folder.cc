@@ -135,6 +135,17 @@ json SavedModulesOf(const FlatParameters& parameters) {
   return modules.empty() ? json() : json(modules);
 }
 
+/// Whether all of the model's modules that a name stands for, as peft goes by names, are among some: those
+/// that can have no adapter here count, too, for peft would give them one.
+bool NamesNoOther(const std::string& name, const FlatParameters& parameters, const std::set<size_t>& among) {
+  for (size_t i = 0; i < parameters.all().size(); ++i) {
+    const std::string& tensor = parameters.all()[i].name;
+    const bool is_named = tensor.ends_with(".weight") && IsNamedBy(ModuleOf(tensor), name);
+    if (is_named && !among.contains(i)) return false;
+  }
+  return true;
+}
+
 /// The names that choose the adapters' modules: q_proj where all of that name have one, else self_attn.q_proj
 /// or the whole path.
 std::vector<std::string> TargetNames(const FlatParameters& parameters) {
@@ -146,10 +157,7 @@ std::vector<std::string> TargetNames(const FlatParameters& parameters) {
     const std::string in_layer = NameInLayer(module.name);
     const std::string candidates[] = {in_layer.substr(in_layer.rfind('.') + 1), in_layer, module.name};
     for (const std::string& name : candidates) {
-      const std::vector<size_t> chosen = LoraTargets(name, parameters, /*blocks=*/{});  // by names alone
-      const bool ours =
-          std::all_of(chosen.begin(), chosen.end(), [&](size_t index) { return targeted.contains(index); });
-      if (!ours) continue;
+      if (!NamesNoOther(name, parameters, targeted)) continue;
       names.insert(name);
       break;
     }

@@ -377,6 +377,20 @@ TEST(PeftFolderTest, WhatIsTrainedWholeIsNeitherQuantisedNorLeftOut) {
   }
 }
 
+// peft would give those of TEN's multi-scale block that are called alike adapters of its own.
+TEST(PeftFolderTest, TargetsNameNoModuleThatHasNoAdapter) {
+  const FineTuning tuning{LoraOptions{.rank = 2, .alpha = 4}};
+  const ModelConfig config = ReadHfConfig(test::Families().descriptions(), FixtureFolder("ten_windows"));
+  const auto model =
+      MakeModel(test::Families(), config, Precision::kFp32, kCpu, 3, AttentionBackend::kAuto, tuning);
+  const test::TemporaryFolder folder;
+  WritePeftFolder(folder.path(), *model, "some/base");
+  const auto written = nlohmann::json::parse(test::ReadFile(folder.path() + "/adapter_config.json"));
+  const std::vector<std::string> expected = {"cell.gate_proj", "cell.in_proj", "cell.out_proj",
+                                             "down_proj",      "memory",       "up_proj"};
+  EXPECT_EQ(written.at("target_modules").get<std::vector<std::string>>(), expected);
+}
+
 /// Adapters as peft stores them where the model is a body alone, as AutoModel opens it: the names of a
 /// fixture's without their first part, and without its head.
 struct BodyCase {

@@ -6,9 +6,11 @@
 #include <limits>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <regex>
 #include <string>
 
 #include "lib/model/hf_folder.h"
+#include "lib/nn/linear/lora.h"
 #include "tests/model/families.h"
 #include "tests/model/inputs.h"
 #include "tests/model/small_models.h"
@@ -48,6 +50,23 @@ TEST_F(TenFolderTest, ConfigNamesClassesOfTheCode) {
     ASSERT_NE(dot, std::string::npos) << name;
     const std::string code = test::ReadFile(folder_.path(name.substr(0, dot) + ".py"));
     EXPECT_NE(code.find("class " + name.substr(dot + 1) + "("), std::string::npos) << name;
+  }
+}
+
+// peft gives adapters to no other modules.
+TEST_F(TenFolderTest, WhatMayHaveAnAdapterIsALinearLayerOfTheCode) {
+  const std::string code = test::ReadFile(folder_.path("modeling_ten.py")), ending = ".weight";
+  for (const size_t index : LayerMatrices(model_->parameters())) {
+    const std::string& tensor = model_->parameters().all()[index].name;
+    ASSERT_TRUE(tensor.ends_with(ending)) << tensor;
+    const std::string path = tensor.substr(0, tensor.size() - ending.size());
+    const std::regex assignment("self\\." + path.substr(path.rfind('.') + 1) + " = ([\\w.]+)\\(");
+    std::smatch made;
+    ASSERT_TRUE(std::regex_search(code, made, assignment)) << path;
+    const std::string by = made[1];
+    const bool is_linear = by == "nn.Linear" || by == "linear" || by == "into_residual" ||
+                           code.find("class " + by + "(nn.Linear):") != std::string::npos;
+    EXPECT_TRUE(is_linear) << path << " is made by " << by;
   }
 }
 

@@ -143,16 +143,16 @@ class Matrix(nn.Module):
         self.weight = nn.Parameter(torch.zeros(shape))
 
 
-class Memory(Matrix):
-    """What a layer takes over from the states of the layer below."""
+class Memory(nn.Linear):
+    """What a layer takes over from the states of the layer below, real and imaginary parts alike.
+
+    A linear layer, as adapters want it; the gate of its outputs is the cell's to apply, which reads it from under an adapter, too.
+    Quantisers that put layers of their own in its place lose the gate, and are to be told to leave "memory" out.
+    """
 
     def __init__(self, eigenstates):
-        super().__init__(eigenstates, eigenstates)
+        super().__init__(eigenstates, eigenstates, bias=False)
         self.gate = nn.Parameter(torch.zeros(1))
-
-    def forward(self, below_btz):
-        real, imaginary = below_btz.chunk(2, dim=-1)
-        return self.gate.sigmoid() * torch.cat((F.linear(real, self.weight), F.linear(imaginary, self.weight)), dim=-1)
 
 
 class Convolution(Matrix):
@@ -197,13 +197,18 @@ class TenCell(Recurrence):
         """(what is added to the stream, the states [B, T, Z])"""
         u_btz = self.in_proj(xn_btd)
         if self.memory is not None:
-            u_btz = u_btz + self.memory(below_btz)
+            u_btz = u_btz + self.remembered(below_btz)
         u_btz = u_btz.to(torch.promote_types(u_btz.dtype, torch.float32))
         if self.conv is not None:
             u_btz = self.conv(u_btz, lengths, state)
         shift_btz = self.selective_proj(xn_btd) if self.selective_proj is not None else None
         c_btz = parts_of(super().forward(u_btz, lengths, state, "scan", shift_btz)).to(xn_btd.dtype)
         return torch.sigmoid(self.gate_proj(xn_btd)) * self.out_proj(self.coupling(c_btz)), c_btz
+
+    def remembered(self, below_btz):
+        real, imaginary = below_btz.chunk(2, dim=-1)
+        gate = getattr(self.memory, "base_layer", self.memory).gate  # peft stands an adapter before the layer
+        return gate.sigmoid() * torch.cat((self.memory(real), self.memory(imaginary)), dim=-1)
 
 
 class WindowCell(Recurrence):
@@ -297,16 +302,16 @@ class TenPreTrainedModel(PreTrainedModel):
     @torch.no_grad()
     def _init_weights(self, module):
         config = self.config
-        if isinstance(module, (nn.Linear, nn.Embedding)):
+        if isinstance(module, Memory):
+            nn.init.eye_(module.weight)
+            nn.init.constant_(module.gate, -3.0)
+        elif isinstance(module, (nn.Linear, nn.Embedding)):
             nn.init.normal_(module.weight, std=config.initializer_range * getattr(module, "start_factor", 1.0))
             if getattr(module, "bias", None) is not None:
                 nn.init.constant_(module.bias, -2.0)  # gates alone have a bias
         elif isinstance(module, nn.LayerNorm):
             nn.init.ones_(module.weight)
             nn.init.zeros_(module.bias)
-        elif isinstance(module, Memory):
-            nn.init.eye_(module.weight)
-            nn.init.constant_(module.gate, -3.0)
         elif isinstance(module, Coupling):
             size = module.weight.shape[-1]
             module.weight.normal_(std=0.01 / math.sqrt(size)).add_(torch.eye(size, device=module.weight.device))
