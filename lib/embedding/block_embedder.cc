@@ -16,7 +16,7 @@ void BlockEmbedder::Flush() {
   if (texts_.empty()) return;
   const at::Tensor vectors = embedder_->Embed(texts_);
   DoAlike(world_, [&] {
-    if (world_->is_writer()) use_(UnitRows(vectors), ids_);
+    if (world_->is_writer()) use_(ComparedRows(vectors, embedder_->similarity()), ids_);
   });
   texts_.clear();
   ids_.clear();

@@ -13,6 +13,7 @@
 #include "lib/base/error.h"
 #include "lib/documents/chat_template.h"
 #include "lib/embedding/python_files.h"
+#include "lib/embedding/similarity.h"
 #include "lib/formats/json_text.h"
 #include "lib/io/byte_sink.h"
 #include "lib/io/byte_source.h"
@@ -148,13 +149,13 @@ ordered_json Modules(const EmbeddingSpec& spec, const Prompt& prompt) {
 }
 
 /// \param prompt the default one
-ordered_json SentenceTransformersConfig(const std::string& prompt, const std::string& of_queries,
-                                        const std::string& of_passages) {
+ordered_json SentenceTransformersConfig(Similarity similarity, const std::string& prompt,
+                                        const std::string& of_queries, const std::string& of_passages) {
   ordered_json config;
   config["__version__"] = ordered_json::object();
   config["prompts"] = ordered_json::object();
   config["default_prompt_name"] = nullptr;
-  config["similarity_fn_name"] = "cosine";
+  config["similarity_fn_name"] = SimilarityName(similarity);
   if (of_queries.empty() && of_passages.empty()) return config;
   config["prompts"] = {{"query", of_queries}, {"document", of_passages}};
   if (prompt.empty()) return config;
@@ -209,7 +210,7 @@ void WriteEmbeddingFolder(const std::string& folder, const ModelConfig& config, 
   const int64_t longest = said > 0 ? said : config.max_positions;
   WriteJson(folder, "sentence_bert_config.json", {{"max_seq_length", longest}, {"do_lower_case", false}});
   WriteJson(folder, "config_sentence_transformers.json",
-            SentenceTransformersConfig(prompt.text, of_queries.text, of_passages.text));
+            SentenceTransformersConfig(spec.similarity, prompt.text, of_queries.text, of_passages.text));
   WriteJson(folder, "modules.json", Modules(spec, any));
   if (spec.mask == AttentionMask::kBidirectional) {
     WriteFileAtomically(folder + "/" + kModelingModule + ".py",

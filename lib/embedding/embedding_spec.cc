@@ -39,7 +39,9 @@ EmbeddingSpec FromObject(const json& object, const std::string& path) {
   const std::optional<AttentionMask> mask = FindEmbeddingMask(spec.attention);
   if (!mask) Refuse(path, "attention", "is unknown: " + spec.attention.substr(0, 40));
   spec.mask = *mask;
-  if (text("similarity") != "cosine") Refuse(path, "similarity", "is unknown");
+  const std::optional<Similarity> similarity = FindSimilarity(text("similarity"));
+  if (!similarity) Refuse(path, "similarity", "is unknown: " + text("similarity").substr(0, 40));
+  spec.similarity = *similarity;
   ReadField(object, "normalize", path, &spec.normalize);
   spec.projection = ReadCount(object, "projection", path);
   spec.query_max_len = ReadCount(object, "query_max_len", path);
@@ -68,6 +70,7 @@ std::string DescribeOtherEmbedding(const EmbeddingSpec& start, const EmbeddingSp
   if (trained.mask != start.mask) add("attn ", trained.attention, start.attention);
   add("projection ", std::to_string(trained.projection), std::to_string(start.projection));
   add("normalize ", trained.normalize ? "on" : "off", start.normalize ? "on" : "off");
+  add("similarity ", SimilarityName(trained.similarity), SimilarityName(start.similarity));
   return text;
 }
 
@@ -89,7 +92,7 @@ std::string EncodeEmbeddingSpec(const EmbeddingSpec& spec) {
   TRAINWRIGHT_CHECK(FindEmbeddingMask(spec.attention) == spec.mask);
   nlohmann::ordered_json object = {{"schema", kSchema}};
   object.update(DescribeEmbedding(spec));
-  object["similarity"] = "cosine";
+  object["similarity"] = SimilarityName(spec.similarity);
   return object.dump(2) + "\n";
 }
 

@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "lib/dist/world.h"
+#include "lib/embedding/similarity.h"
 #include "lib/nn/attention/attention_shape.h"
 #include "lib/nn/pooling/pooling.h"
 
@@ -30,6 +31,7 @@ struct EmbeddingSpec {
   /// Likewise of texts of a role that come without an instruction; nothing: as all others.
   std::optional<std::string> query_template, passage_template;
   int64_t dimension = 0;  ///< elements of a vector; 0: nobody said
+  Similarity similarity = Similarity::kCosine;
 
   bool operator==(const EmbeddingSpec&) const = default;
 };
@@ -37,8 +39,9 @@ struct EmbeddingSpec {
 /// The mask of texts to embed; nothing where there is no such code.
 std::optional<AttentionMask> FindEmbeddingMask(std::string_view attention);
 
-/// What vectors of `trained` are made of that those of `start` are not: "pooling mean instead of cls,
-/// projection 0 instead of 16"; empty: nothing. Lengths and template apart, which belong to the texts.
+/// What vectors of `trained` are made of, and compared by, that those of `start` are not: "pooling mean
+/// instead of cls, projection 0 instead of 16"; empty: nothing. Lengths and template apart, which belong to
+/// the texts.
 std::string DescribeOtherEmbedding(const EmbeddingSpec& start, const EmbeddingSpec& trained);
 
 /// What shapes the vectors beside the weights, for results: the fields by their names (the template as
@@ -46,7 +49,7 @@ std::string DescribeOtherEmbedding(const EmbeddingSpec& start, const EmbeddingSp
 nlohmann::ordered_json DescribeEmbedding(const EmbeddingSpec& spec);
 
 /// The text of embedding.json: one object with the schema "trainwright.embedding/1", what DescribeEmbedding
-/// gives, and "similarity", by which vectors are compared: "cosine".
+/// gives, and "similarity", by which vectors are compared.
 std::string EncodeEmbeddingSpec(const EmbeddingSpec& spec);
 
 /// \param path for messages

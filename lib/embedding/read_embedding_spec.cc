@@ -8,8 +8,10 @@
 
 #include "lib/base/bytes.h"
 #include "lib/base/error.h"
+#include "lib/base/log.h"
 #include "lib/dist/world.h"
 #include "lib/embedding/embedding_spec.h"
+#include "lib/embedding/similarity.h"
 #include "lib/embedding/text_template.h"
 #include "lib/formats/json_fields.h"
 #include "lib/formats/json_text.h"
@@ -158,6 +160,19 @@ int64_t LongestText(const json& limits, const std::string& path, const std::stri
   return longest;
 }
 
+/// By what the library compares vectors that may have any length.
+Similarity SimilarityOf(const std::string& folder, const World& world) {
+  const std::string path = folder + "/config_sentence_transformers.json";
+  const json name = ReadObject(path).value("similarity_fn_name", json());
+  if (!name.is_string()) return Similarity::kCosine;  // the library's own choice
+  if (const auto known = FindSimilarity(name.get<std::string>())) return *known;
+  if (world.is_writer()) {
+    LogWarning(path + ": compares vectors by " + name.dump().substr(0, 40) +
+               ": here they are compared by their cosine");
+  }
+  return Similarity::kCosine;
+}
+
 EmbeddingSpec FromModules(const json& modules, const std::string& folder, const std::string& body_folder,
                           const World& world) {
   EmbeddingSpec spec;
@@ -186,6 +201,7 @@ EmbeddingSpec FromModules(const json& modules, const std::string& folder, const 
     }
   }
   if (!pools) throw Error(ErrorCode::kBadInput, folder + "/" + kModulesFile, "names no pooling");
+  if (!spec.normalize) spec.similarity = SimilarityOf(folder, world);
   // Behind the prompt weights are what they are here; what is pooled is what a mean pools.
   const Pooling pooled = pools_behind_prompt ? Pooling::kMean : spec.pooling;
   if (pools_behind_prompt) pools_prompt = false;

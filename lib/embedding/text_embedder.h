@@ -20,6 +20,7 @@
 #include "lib/documents/json_objects.h"
 #include "lib/embedding/embedding_settings.h"
 #include "lib/embedding/embedding_spec.h"
+#include "lib/embedding/similarity.h"
 #include "lib/embedding/text_encoder.h"
 #include "lib/model/open_model.h"
 #include "lib/nn/precision.h"
@@ -78,6 +79,8 @@ class TextEmbedder {
   int64_t columns() const { return encoder_->dimension(); }
   /// Whether rows that are not zero have the length 1.
   bool normalized() const { return spec_.normalize; }
+  /// By what its vectors are compared.
+  Similarity similarity() const { return spec_.similarity; }
   AttentionMask mask() const { return spec_.mask; }
   EmbeddedCounts counts() const;
   const Checkpoint& checkpoint() const { return checkpoint_; }

@@ -29,13 +29,17 @@ at::Tensor UnitRows(const at::Tensor& rows_nd) {
                   rows.size(1));
 }
 
-VectorSearch::VectorSearch(at::Tensor unit_queries_qd, int64_t documents)
-    : top_(std::move(unit_queries_qd), documents, ids_.LaterNameFirst()) {}
+at::Tensor ComparedRows(const at::Tensor& rows_nd, Similarity similarity) {
+  return similarity == Similarity::kCosine ? UnitRows(rows_nd) : rows_nd.contiguous();
+}
 
-void VectorSearch::Add(const at::Tensor& unit_rows_nd, std::span<const std::string> ids) {
-  TRAINWRIGHT_CHECK(static_cast<int64_t>(ids.size()) == unit_rows_nd.size(0));
+VectorSearch::VectorSearch(at::Tensor queries_qd, int64_t documents)
+    : top_(std::move(queries_qd), documents, ids_.LaterNameFirst()) {}
+
+void VectorSearch::Add(const at::Tensor& rows_nd, std::span<const std::string> ids) {
+  TRAINWRIGHT_CHECK(static_cast<int64_t>(ids.size()) == rows_nd.size(0));
   for (const std::string& id : ids) ids_.Add(id);
-  top_.Add(unit_rows_nd);
+  top_.Add(rows_nd);
 }
 
 RetrievalRun VectorSearch::Take(const std::string& corpus, std::span<const std::string> queries) {

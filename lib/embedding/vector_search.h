@@ -1,4 +1,4 @@
-/// Exact search by the cosine, from a model's vectors or from files of them.
+/// Exact search by products of vectors, from a model or from files of them.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "lib/embedding/similarity.h"
 #include "lib/embedding/top_k.h"
 #include "lib/retrieval/document_ids.h"
 #include "lib/retrieval/run_file.h"
@@ -21,21 +22,25 @@ namespace trainwright {
 at::Tensor UnitRows(std::span<const float> values, int64_t columns, int64_t kept_columns);
 /// \param rows_nd fp32, on the CPU
 at::Tensor UnitRows(const at::Tensor& rows_nd);
+/// Rows whose products are the similarities of vectors: of unit length for the cosine, else as they are.
+/// \param rows_nd fp32, on the CPU
+/// \returns contiguous
+at::Tensor ComparedRows(const at::Tensor& rows_nd, Similarity similarity);
 
 /// Finds the documents of a corpus that are nearest to queries. Documents with equal scores are in
 /// trec_eval's order. Not thread-safe.
 class VectorSearch {
  public:
-  /// \param unit_queries_qd as UnitRows gives them
+  /// \param queries_qd as UnitRows or ComparedRows gives them
   /// \param documents that are kept of each query, at least 1
-  VectorSearch(at::Tensor unit_queries_qd, int64_t documents);
+  VectorSearch(at::Tensor queries_qd, int64_t documents);
   VectorSearch(const VectorSearch&) = delete;  // the order of ties refers to it
   VectorSearch& operator=(const VectorSearch&) = delete;
 
   /// The next documents of the corpus.
-  /// \param unit_rows_nd as UnitRows gives them
+  /// \param rows_nd likewise
   /// \param ids [n]
-  void Add(const at::Tensor& unit_rows_nd, std::span<const std::string> ids);
+  void Add(const at::Tensor& rows_nd, std::span<const std::string> ids);
   const DocumentIds& documents() const { return ids_; }
 
   /// Checks the documents' names, and gives each query's ranking its name.

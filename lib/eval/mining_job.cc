@@ -169,7 +169,7 @@ class MiningRun {
     data_["sha256"] = sha256;
   }
 
-  /// \returns unit vectors of the queries; on the writer
+  /// \returns ComparedRows of the queries; on the writer
   at::Tensor EmbedQueries() {
     std::vector<at::Tensor> blocks;
     BlockEmbedder embed(&embedder_, world_, [&](const at::Tensor& rows, std::span<const std::string>) {

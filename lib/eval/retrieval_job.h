@@ -11,8 +11,8 @@
 
 namespace trainwright {
 
-/// Ranks documents by the cosine of their vectors and those of the queries that are judged, exactly, and
-/// scores the rankings. Memory: the queries' vectors, the best documents of each, a block of the corpus, and
+/// Ranks documents by the similarity of their vectors and those of the queries that are judged, as the model
+/// compares them (of files of vectors the cosine), exactly, and scores the rankings. Memory: the queries' vectors, the best documents of each, a block of the corpus, and
 /// the names of its texts; with the baseline, its index besides. Several ranks divide the embedding; the
 /// writer ranks, writes and reports.
 /// \returns the measures with their intervals, the numbers of queries and documents, the baseline's measures,

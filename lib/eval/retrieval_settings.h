@@ -30,7 +30,7 @@ struct StsSettings {
   std::string pairs;                 ///< JSON lines {"a", "b", "score"}; with vectors the score alone
   std::string a_vectors, b_vectors;  ///< of the pairs' texts; empty: none
   std::string instruction;           ///< of both texts
-  std::string cosines_out;           ///< where the cosine of each pair is written; empty: nowhere
+  std::string cosines_out;           ///< where the similarity of each pair is written; empty: nowhere
   int bootstrap_draws = 1000;        ///< 0: no intervals
   uint64_t seed = 0;                 ///< of the bootstrap
 };

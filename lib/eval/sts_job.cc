@@ -17,6 +17,7 @@
 #include "lib/documents/json_objects.h"
 #include "lib/embedding/embedding_settings.h"
 #include "lib/embedding/row_product.h"
+#include "lib/embedding/similarity.h"
 #include "lib/embedding/text_embedder.h"
 #include "lib/embedding/vector_search.h"
 #include "lib/eval/identity.h"
@@ -33,7 +34,8 @@ constexpr size_t kPairsOfBlock = 1024;
 
 /// Scores and what was computed for them, pair by pair.
 struct ScoredPairs {
-  std::vector<double> gold, cosines;
+  std::vector<double> gold, similarities;
+  Similarity similarity = Similarity::kCosine;
   nlohmann::ordered_json data;  ///< what was read, with its hashes
 };
 
@@ -44,23 +46,27 @@ double GoldScoreOf(const nlohmann::json& object, const JsonPlace& place) {
 }
 
 /// Appends the products of rows that stand beside each other.
-void AppendCosines(const at::Tensor& unit_a_nd, const at::Tensor& unit_b_nd, std::vector<double>* cosines) {
-  TRAINWRIGHT_CHECK(unit_a_nd.sizes() == unit_b_nd.sizes());
-  const int64_t columns = unit_a_nd.size(1);
-  const float* const a = unit_a_nd.const_data_ptr<float>();
-  const float* const b = unit_b_nd.const_data_ptr<float>();
-  for (int64_t row = 0; row < unit_a_nd.size(0); ++row) {
-    cosines->push_back(RowProduct(a + row * columns, b + row * columns, columns));
+void AppendProducts(const at::Tensor& a_nd, const at::Tensor& b_nd, std::vector<double>* products) {
+  TRAINWRIGHT_CHECK(a_nd.sizes() == b_nd.sizes());
+  const int64_t columns = a_nd.size(1);
+  const float* const a = a_nd.const_data_ptr<float>();
+  const float* const b = b_nd.const_data_ptr<float>();
+  for (int64_t row = 0; row < a_nd.size(0); ++row) {
+    products->push_back(RowProduct(a + row * columns, b + row * columns, columns));
   }
 }
 
 /// Embeds the texts of pairs, and reads their scores.
 ScoredPairs EmbedPairs(const StsSettings& settings, TextEmbedder* embedder) {
   ScoredPairs pairs;
+  pairs.similarity = embedder->similarity();
+  const auto rows_of = [&](const std::vector<TokenizedText>& texts) {
+    return ComparedRows(embedder->Embed(texts), pairs.similarity);
+  };
   std::vector<TokenizedText> a, b;
   const auto flush = [&] {
     if (a.empty()) return;
-    AppendCosines(UnitRows(embedder->Embed(a)), UnitRows(embedder->Embed(b)), &pairs.cosines);
+    AppendProducts(rows_of(a), rows_of(b), &pairs.similarities);
     a.clear();
     b.clear();
   };
@@ -101,11 +107,11 @@ ScoredPairs ReadPairs(const StsSettings& settings) {
                   "has another number of vectors than " + settings.a_vectors);
     }
     if (count_a == 0) break;
-    AppendCosines(unit_rows(rows_a), unit_rows(rows_b), &pairs.cosines);
+    AppendProducts(unit_rows(rows_a), unit_rows(rows_b), &pairs.similarities);
   }
-  if (pairs.cosines.size() != pairs.gold.size()) {
+  if (pairs.similarities.size() != pairs.gold.size()) {
     throw Error(ErrorCode::kBadInput, settings.a_vectors,
-                "has " + std::to_string(pairs.cosines.size()) + " vectors, and " + settings.pairs + " " +
+                "has " + std::to_string(pairs.similarities.size()) + " vectors, and " + settings.pairs + " " +
                     std::to_string(pairs.gold.size()) + " scores");
   }
   pairs.data = {{"path", settings.pairs},
@@ -122,13 +128,13 @@ void AddCorrelation(const std::string& name,
   const auto number = [](double value) {
     return std::isnan(value) ? nlohmann::ordered_json() : nlohmann::ordered_json(value);
   };
-  (*json)[name] = number(correlate(pairs.cosines, pairs.gold));
+  (*json)[name] = number(correlate(pairs.similarities, pairs.gold));
   if (settings.bootstrap_draws == 0) return;
   std::vector<double> x(pairs.gold.size()), y(pairs.gold.size());
   const Interval interval = BootstrapInterval(x.size(), settings.bootstrap_draws, settings.seed,
                                               [&](std::span<const size_t> sample) {
                                                 for (size_t i = 0; i < sample.size(); ++i) {
-                                                  x[i] = pairs.cosines[sample[i]];
+                                                  x[i] = pairs.similarities[sample[i]];
                                                   y[i] = pairs.gold[sample[i]];
                                                 }
                                                 return correlate(x, y);
@@ -151,11 +157,12 @@ nlohmann::ordered_json DescribePairs(const ScoredPairs& pairs, const StsSettings
 }
 
 /// A line a pair, in their order.
-void WriteCosines(const ScoredPairs& pairs, const std::string& path) {
+void WriteSimilarities(const ScoredPairs& pairs, const std::string& path) {
   if (path.empty()) return;
   const std::unique_ptr<ByteSink> sink = OpenSink(path, /*binary=*/false, /*allow_terminal=*/true);
+  const std::string name = SimilarityName(pairs.similarity);
   for (size_t i = 0; i < pairs.gold.size(); ++i) {
-    sink->Write(AsBytes(JsonLineOf({{"cosine", pairs.cosines[i]}, {"score", pairs.gold[i]}})));
+    sink->Write(AsBytes(JsonLineOf({{name, pairs.similarities[i]}, {"score", pairs.gold[i]}})));
   }
   sink->Commit();
 }
@@ -178,7 +185,7 @@ nlohmann::ordered_json EmbedAndCorrelate(const ModelFamilies& families, const St
   result.update(embedder->CountsAndMaker());
   result["data"] = pairs.data;
   AsWriter(world, [&] {
-    WriteCosines(pairs, settings.cosines_out);
+    WriteSimilarities(pairs, settings.cosines_out);
     return 0;
   });
   if (world->is_writer()) {
@@ -206,7 +213,7 @@ nlohmann::ordered_json RunSts(const ModelFamilies& families, const StsSettings& 
           const ScoredPairs pairs = ReadPairs(settings);
           result = DescribePairs(pairs, settings);
           result["data"] = pairs.data;
-          WriteCosines(pairs, settings.cosines_out);
+          WriteSimilarities(pairs, settings.cosines_out);
           return 0;
         });
         return result;

@@ -10,8 +10,8 @@
 
 namespace trainwright {
 
-/// Correlates the cosines of the pairs' vectors with their scores. Memory: a block of texts, and two numbers
-/// a pair.
+/// Correlates the similarities of the pairs' vectors, as the model compares them (of files of vectors their
+/// cosines), with their scores. Memory: a block of texts, and two numbers a pair.
 /// \returns spearman and pearson with their intervals (null where there is no correlation, as without any
 ///     spread), pairs, and what was measured with and on
 /// \throws Error: kBadInput (a line of the pairs, other numbers of vectors than pairs, fewer than two pairs),

@@ -6,6 +6,7 @@
 
 #include "lib/base/error.h"
 #include "lib/base/number_list.h"
+#include "lib/embedding/similarity.h"
 
 namespace trainwright {
 namespace {
@@ -143,6 +144,8 @@ EmbeddingSpec EmbeddingSpecOf(const GritOptions& options) {
   spec.mask = options.mask;
   spec.attention = options.attention;
   spec.normalize = options.contrastive.normalize;
+  // The loss is of products: the model is trained for that of vectors as they are.
+  spec.similarity = spec.normalize ? Similarity::kCosine : Similarity::kDot;
   spec.projection = options.projection;
   spec.query_max_len = options.data.query_tokens;
   spec.passage_max_len = options.data.passage_tokens;

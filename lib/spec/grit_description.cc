@@ -110,7 +110,9 @@ std::vector<OwnOption> EmbeddingOptions() {
           "projection", 0, 0, kMostWidth,
           "elements of a vector, made by a linear layer after the pooling; 0: no such layer, and vectors as "
           "wide as the hidden states")),
-      OfModel(Choice("normalize", {"on", "off"}, "whether vectors are scaled to length 1, in fp32")),
+      OfModel(Choice("normalize", {"on", "off"},
+                     "whether vectors are scaled to length 1, in fp32. off: their products compare them, "
+                     "lengths and all")),
       Switch(
           "round_vectors",
           "round vectors to the run's precision (bf16, fp16) before they are scored, as GRIT's own trainer "
@@ -125,8 +127,8 @@ std::vector<OwnOption> EmbeddingOptions() {
 std::vector<OwnOption> LossOptions() {
   return {
       Number("temperature", 0.02, 1e-4, 1e6,
-             "what scores (cosines of query and passage) are divided by; 1 / temperature is the scale of "
-             "other trainers"),
+             "what scores (cosines of query and passage, or with --normalize off their products) are "
+             "divided by; 1 / temperature is the scale of other trainers"),
       Choice("negatives", {"step", "rank", "micro-batch"},
              "whose passages are the in-batch negatives of a query; those of the whole step, on all ranks, "
              "of its rank's part of the step, or of its micro-batch"),
@@ -139,8 +141,9 @@ std::vector<OwnOption> LossOptions() {
       Choice("mask_false_negatives", {"no", "text", "margin"},
              "passages that are left out of a query's negatives. no: none; text: those with the text of a "
              "positive of its record or of the query itself, each as it was cut to its greatest length; "
-             "margin: those whose cosine is above the lowest of its positives less --false-negative-margin"),
-      Number("false_negative_margin", 0, -2, 2, "of --mask-false-negatives margin, a difference of cosines"),
+             "margin: those whose score is above the lowest of its positives less --false-negative-margin"),
+      Number("false_negative_margin", 0, -2, 2,
+             "of --mask-false-negatives margin, a difference of scores before --temperature divides them"),
       Choice("emb_sides", {"both", "query", "passage"},
              "whose vectors get gradients; those of the other side are constants"),
       Choice(

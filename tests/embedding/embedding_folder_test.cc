@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "lib/documents/chat_template.h"
+#include "lib/embedding/similarity.h"
 #include "lib/io/byte_source.h"
 #include "lib/model/hf_folder.h"
 #include "tests/model/small_models.h"
@@ -79,6 +80,16 @@ TEST_F(EmbeddingFolderTest, VectorsThatAreNotNormalisedHaveNoModuleForIt) {
   spec.normalize = false;
   Write(spec);
   EXPECT_EQ(ModuleTypes().back(), "sentence_transformers.models.Pooling");
+}
+
+TEST_F(EmbeddingFolderTest, TheLibraryComparesVectorsAsTheSpecSays) {
+  EmbeddingSpec spec = GritSpec();
+  Write(spec);
+  EXPECT_EQ(Read("config_sentence_transformers.json").at("similarity_fn_name"), "cosine");
+  spec.normalize = false;
+  spec.similarity = Similarity::kDot;
+  Write(spec);
+  EXPECT_EQ(Read("config_sentence_transformers.json").at("similarity_fn_name"), "dot");
 }
 
 TEST_F(EmbeddingFolderTest, EachPoolingSetsItsModeAloneAndAllButClsLeaveThePromptOut) {

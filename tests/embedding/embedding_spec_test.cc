@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "lib/embedding/similarity.h"
 #include "lib/formats/safetensors.h"
 #include "lib/io/byte_sink.h"
 #include "tests/support/on_ranks.h"
@@ -58,6 +59,13 @@ TEST(EmbeddingSpecTest, IsReadAsItWasWritten) {
   EXPECT_EQ(DecodeEmbeddingSpec(kText, "embedding.json"), SpecOfText());
 }
 
+TEST(EmbeddingSpecTest, TheSimilarityIsReadAsItWasWritten) {
+  EmbeddingSpec spec = SpecOfText();
+  spec.similarity = Similarity::kDot;
+  EXPECT_EQ(EncodeEmbeddingSpec(spec), With("cosine", "dot"));
+  EXPECT_EQ(DecodeEmbeddingSpec(With("cosine", "dot"), "embedding.json"), spec);
+}
+
 TEST(EmbeddingSpecTest, TemplatesOfRolesAreReadAsTheyWereWritten) {
   EmbeddingSpec spec = SpecOfText();
   spec.query_template = "user {content}\nassistant [ {content} ]\nno-instruction \"query:\"\n";
@@ -96,7 +104,7 @@ TEST(EmbeddingSpecTest, WhatIsWrongIsNamed) {
   EXPECT_NE(message(With("cccc", "cbcb")).find("attention"), std::string::npos);
   EXPECT_NE(message(With("embedding/1", "embedding/2")).find("version"), std::string::npos);
   EXPECT_NE(message(With("32", "-1")).find("query_max_len"), std::string::npos);
-  EXPECT_NE(message(With("cosine", "dot")).find("similarity"), std::string::npos);
+  EXPECT_NE(message(With("cosine", "manhattan")).find("similarity"), std::string::npos);
   EXPECT_NE(message(With("\"template\"", "\"other\"")).find("missing"), std::string::npos);
   EXPECT_NE(message("[]").find("embedding.json"), std::string::npos);
   EXPECT_NE(message("{").find("embedding.json"), std::string::npos);
@@ -436,6 +444,24 @@ TEST_F(EmbeddingSpecFolderTest, OfSeveralRanksOneWarnsOfAPromptThatIsLeftOut) {
   const size_t first = told.find(warning);
   ASSERT_NE(first, std::string::npos);
   EXPECT_EQ(told.find(warning, first + 1), std::string::npos) << told;
+}
+
+TEST_F(EmbeddingSpecFolderTest, VectorsThatKeepTheirLengthsAreComparedAsTheLibrarysFileSays) {
+  WriteModules(/*with_dense=*/false);
+  const auto similarity_of = [&](const std::string& name) {
+    Write("config_sentence_transformers.json", R"json({"similarity_fn_name": )json" + name + "}");
+    return Read()->similarity;
+  };
+  EXPECT_EQ(similarity_of("\"dot\""), Similarity::kCosine) << "of length 1 both are the same";
+  Write("modules.json", R"json([
+      {"path": "", "type": "sentence_transformers.models.Transformer"},
+      {"path": "1_Pooling", "type": "sentence_transformers.models.Pooling"}])json");
+  EXPECT_EQ(similarity_of("\"dot\""), Similarity::kDot);
+  EXPECT_EQ(similarity_of("null"), Similarity::kCosine);
+  testing::internal::CaptureStderr();
+  EXPECT_EQ(similarity_of("\"euclidean\""), Similarity::kCosine);
+  EXPECT_THAT(testing::internal::GetCapturedStderr(),
+              testing::HasSubstr("config_sentence_transformers.json: compares vectors by \"euclidean\""));
 }
 
 TEST_F(EmbeddingSpecFolderTest, AWeightedMeanThatLeavesADefaultPromptOutIsRefused) {

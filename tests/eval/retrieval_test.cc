@@ -7,9 +7,12 @@
 
 #include "lib/base/rng.h"
 #include "lib/embedding/embedding_spec.h"
+#include "lib/embedding/similarity.h"
 #include "lib/eval/embed_job.h"
 #include "lib/eval/retrieval_job.h"
 #include "lib/eval/sts_job.h"
+#include "lib/retrieval/run_file.h"
+#include "lib/retrieval/vector_reader.h"
 #include "lib/retrieval/vector_writer.h"
 #include "tests/eval/bytes_model.h"
 #include "tests/model/families.h"
@@ -396,6 +399,52 @@ TEST_F(ModelRetrievalTest, TextsThatAreCutAreWarnedOf) {
   testing::internal::CaptureStderr();
   Evaluate(settings_);
   EXPECT_THAT(testing::internal::GetCapturedStderr(), HasSubstr("cut off the end of"));
+}
+
+/// A model whose vectors keep their lengths and are compared by their products.
+class ProductModelTest : public ModelRetrievalTest {
+ protected:
+  ProductModelTest() {
+    EmbeddingSpec spec;
+    spec.normalize = false;
+    spec.similarity = Similarity::kDot;
+    Put("model/embedding.json", EncodeEmbeddingSpec(spec));
+    settings_.embedding.batch_invariant = true;
+  }
+  double SquaredLength(const std::string& text) const {
+    Put("text.txt", text + "\n");
+    double squares = 0;
+    for (const float value : ReadAllVectors(OpenVectors(Embedded("text.txt")).get(), nullptr)) {
+      squares += static_cast<double>(value) * static_cast<double>(value);
+    }
+    return squares;
+  }
+};
+
+TEST_F(ProductModelTest, DocumentsAreScoredByProducts) {
+  settings_.corpus = Put("corpus.jsonl", "{\"_id\": \"d\", \"text\": \"to be\"}\n");
+  settings_.queries = Put("queries.jsonl", "{\"_id\": \"q\", \"text\": \"to be\"}\n");
+  settings_.qrels = Put("qrels", "q 0 d 1\n");
+  settings_.run_out = folder_.path("run");
+  Evaluate(settings_);
+  const double squares = SquaredLength("to be");
+  ASSERT_GT(std::abs(squares - 1), 0.1);
+  EXPECT_NEAR(ReadRun(settings_.run_out).at("q").front().score, squares, 1e-5 * squares);
+}
+
+TEST_F(ProductModelTest, PairsAreScoredByProducts) {
+  StsSettings settings;
+  settings.embedding = settings_.embedding;
+  settings.pairs = Put("pairs.jsonl",
+                       "{\"a\": \"to be\", \"b\": \"to be\", \"score\": 5}\n"
+                       "{\"a\": \"to be\", \"b\": \"x\", \"score\": 1}\n");
+  settings.cosines_out = folder_.path("products.jsonl");
+  Sts(settings);
+  std::istringstream lines(test::ReadFile(settings.cosines_out));
+  std::string first;
+  ASSERT_TRUE(std::getline(lines, first));
+  const double squares = SquaredLength("to be");
+  EXPECT_NEAR(nlohmann::json::parse(first).at("dot").get<double>(), squares, 1e-5 * squares);
 }
 
 /// Pairs of texts that are longer than four tokens.

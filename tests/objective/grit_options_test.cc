@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "lib/embedding/similarity.h"
 #include "tests/model/small_models.h"
 #include "tests/objective/grit_texts.h"
 #include "tests/support/memory_shard_set.h"
@@ -45,10 +46,17 @@ TEST(GritOptions, OfAModelsFolderMakeItsVectors) {
   spec.mask = AttentionMask::kCausal;
   spec.attention = "cc";
   spec.normalize = false;
+  spec.similarity = Similarity::kDot;
   spec.projection = 16;
   spec.query_max_len = 300;
   spec.passage_max_len = 4096;
   EXPECT_EQ(EmbeddingSpecOf(OptionsOf(GritOwnOptionsOf(spec))), spec);
+}
+
+// Training scores vectors by their products.
+TEST(GritOptions, AModelWhoseVectorsKeepTheirLengthsComparesThemByTheirProducts) {
+  EXPECT_EQ(EmbeddingSpecOf(OptionsOf({{"normalize", "off"}})).similarity, Similarity::kDot);
+  EXPECT_EQ(EmbeddingSpecOf(OptionsOf({{"normalize", "on"}})).similarity, Similarity::kCosine);
 }
 
 TEST(GritOptions, RowsAreAsLongAsPassagesUnlessTheySayOtherwise) {
