@@ -17,8 +17,8 @@ namespace trainwright {
 /// Not thread-safe. All ranks give it the same texts in the same order.
 class BlockEmbedder {
  public:
-  /// Takes the vectors of some texts, whose products are their similarities (ComparedRows), and their names;
-  /// called on the writer alone, in the order of the texts.
+  /// Takes the vectors of some texts, whose dot products are their similarities (ComparedRows), and their
+  /// names; called on the writer alone, in the order of the texts.
   using Use = std::function<void(const at::Tensor& rows_nd, std::span<const std::string> ids)>;
 
   /// \param embedder outlives this, as `world` does

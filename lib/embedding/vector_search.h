@@ -1,4 +1,4 @@
-/// Exact search by products of vectors, from a model or from files of them.
+/// Exact search by dot products, of vectors from a model or from files of them.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -22,7 +22,7 @@ namespace trainwright {
 at::Tensor UnitRows(std::span<const float> values, int64_t columns, int64_t kept_columns);
 /// \param rows_nd fp32, on the CPU
 at::Tensor UnitRows(const at::Tensor& rows_nd);
-/// Rows whose products are the similarities of vectors: of unit length for the cosine, else as they are.
+/// Rows whose dot products are the similarities of vectors: of unit length for the cosine, else as they are.
 /// \param rows_nd fp32, on the CPU
 /// \returns contiguous
 at::Tensor ComparedRows(const at::Tensor& rows_nd, Similarity similarity);
