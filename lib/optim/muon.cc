@@ -26,7 +26,7 @@ namespace {
 
 std::set<int64_t> OffsetsOfMatrices(const FlatParameters& parameters) {
   std::set<int64_t> offsets;
-  for (const size_t index : LayerMatrices(parameters)) {
+  for (const size_t index : ProductMatrices(parameters)) {
     const Parameter& parameter = parameters.all()[index];
     if (parameter.trainable) offsets.insert(parameter.offset);
   }

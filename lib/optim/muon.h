@@ -5,7 +5,7 @@
 /// Of a matrix V [A, B] with gradient G: M = momentum M + (1 - momentum) G; U = M, or with nesterov momentum
 /// M + (1 - momentum) G; O = NewtonSchulz(U); V = (1 - l w) V - l s O, with learning rate l, decay w, and s
 /// = 0.2 sqrt(max(A, B)) with match_rms_adamw, which makes an update as large as AdamW's usually are, so that
-/// both take one learning rate; else sqrt(max(1, A / B)). Matrices of layers are what LayerMatrices names,
+/// both take one learning rate; else sqrt(max(1, A / B)). Matrices of layers are what ProductMatrices names,
 /// the matrices of adapters among them; a projection that is stored fused is one matrix. All others -
 /// embeddings, head, norms, biases, convolutions - are AdamW's, with the learning rate times adamw_factor.
 ///

@@ -24,8 +24,8 @@ struct EmbeddingTuning {
 /// Nothing said: all parameters are trained.
 struct FineTuning {
   std::optional<LoraOptions> lora;  ///< train adapters, and the modules that it names, alone
-  /// Of the layers' matrices, which are frozen then, and with kInt8 of a head of its own; without adapters
-  /// for models that are only read.
+  /// Of the layers' matrices that can have an adapter, which are frozen then, and with kInt8 of a head of its
+  /// own; without adapters for models that are only read.
   WeightFormat frozen_format = WeightFormat::kPlain;
   std::optional<EmbeddingTuning> embedding = {};  ///< nothing: a model that embeds no texts
   ParameterRules rules = {};                      ///< of parameters by their names

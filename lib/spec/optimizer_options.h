@@ -31,7 +31,7 @@ struct OptimizerOptions {
 struct TrainedSizes {
   int64_t elements = 0;  ///< of the flat buffers, padding included
   int64_t segments = 1;  ///< see FlatParameters::StartSegment
-  /// Of them, those of the matrices of the layers (LayerMatrices), padding included.
+  /// Of them, those of the matrices of the layers (ProductMatrices), padding included.
   int64_t matrix_elements = 0;
   std::vector<int64_t> parameters = {};  ///< elements of each, without padding
 };

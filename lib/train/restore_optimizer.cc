@@ -14,10 +14,11 @@ namespace trainwright {
 void RestoreOptimizer(const TrainerState& state, Optimizer* optimizer) {
   FlatParameters& parameters = *optimizer->parameters();
   const std::vector<OptimizerState> live = optimizer->States();
-  const auto refuse = [&](const std::string& problem) {
-    throw Error(ErrorCode::kBadInput, state.origin, problem);
+  const auto refuse = [&](const std::string& problem, const std::string& hint = "") {
+    throw Error(ErrorCode::kBadInput, state.origin, problem, "", hint);
   };
   std::vector<const at::Tensor*> stored;
+  bool is_of_model = false;  // as a state with a value for each element says
   for (const OptimizerState& own : live) {
     const auto found = std::find_if(state.optimizer.begin(), state.optimizer.end(),
                                     [&](const OptimizerState& other) { return other.name == own.name; });
@@ -28,7 +29,13 @@ void RestoreOptimizer(const TrainerState& state, Optimizer* optimizer) {
     const bool same_size = optimizer->is_sharded(own)
                                ? found->value.sizes() == at::IntArrayRef{parameters.elements()}
                                : found->value.sizes() == own.value.sizes();
+    if (!same_size && is_of_model) {
+      refuse("its optimizer's state '" + own.name +
+                 "' is that of other parameters than have one in this version",
+             "continue with the version that began the run, or begin another run with --init CHECKPOINT");
+    }
     if (!same_size) refuse("its optimizer's state '" + own.name + "' belongs to a model of another size");
+    is_of_model |= own.by_element;
     stored.push_back(&found->value);
   }
   if (state.optimizer.size() != live.size()) refuse("holds states of another optimizer");

@@ -22,6 +22,7 @@
 
 #include "lib/base/error.h"
 #include "lib/model/language_model.h"
+#include "lib/nn/linear/lora.h"
 #include "tests/model/gradient_checks.h"
 #include "tests/model/inputs.h"
 #include "tests/model/small_models.h"
@@ -204,6 +205,20 @@ TEST_P(TenTest, AdaptersTrainBesideFrozenWeights) {
       EXPECT_TRUE(parameter.adaptable || !parameter.quantized()) << parameter.name;
     }
   }
+}
+
+TEST_P(TenTest, TheMatricesThatGemmsReadAreAllButTheConvolutions) {
+  const auto model = MakeModel(test::Families(), TenOf(fields()), Precision::kFp32, kCpu, 5);
+  std::vector<std::string> expected, found;
+  for (const Parameter& parameter : model->parameters().all()) {
+    const bool of_layer = parameter.name.find(".layers.") != std::string::npos;
+    const bool is_convolution = parameter.name.ends_with(".conv.weight");
+    if (of_layer && parameter.shape.size() == 2 && !is_convolution) expected.push_back(parameter.name);
+  }
+  for (const size_t index : ProductMatrices(model->parameters())) {
+    found.push_back(model->parameters().all()[index].name);
+  }
+  EXPECT_EQ(found, expected);
 }
 
 TEST_P(TenTest, AdaptersWithDropoutHaveTheSameGradientsWhenTheRestIsComputedAgain) {

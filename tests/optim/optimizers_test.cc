@@ -423,6 +423,17 @@ TEST(MuonTest, KeepsSecondMomentsOfTheOtherParametersAlone) {
   EXPECT_EQ(states[1].value.numel(), 12 * 8 + 16 + 12 * 16);
 }
 
+TEST(MuonTest, TakesMatricesThatGemmsReadThoughTheyCanHaveNoAdapter) {
+  FlatParameters parameters;
+  const size_t projection = parameters.Add("ten.layers.0.multi_scale.1.in_proj.weight", {16, 32}, true),
+               convolution = parameters.Add("ten.layers.0.cell.conv.weight", {16, 4}, true);
+  parameters[projection].adaptable = parameters[convolution].adaptable = false;
+  parameters[projection].of_products = true;
+  parameters.Allocate({Precision::kFp32, at::kFloat}, at::Device(at::kCPU));
+  const auto optimizer = Make(&parameters, DefaultsOf("muon"));
+  EXPECT_EQ(optimizer->States()[1].value.numel(), 16 * 4) << "AdamW's: the convolution alone";
+}
+
 TEST(AdamW8BitTest, KeepsMomentsOfSmallParametersInFp32) {
   const auto parameters = MakeParameters(/*large=*/true);
   const auto optimizer = Make(parameters.get(), DefaultsOf("adamw8bit"));

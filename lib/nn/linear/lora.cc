@@ -23,6 +23,17 @@ std::string ModuleName(const std::string& weight) {
                                          : weight;
 }
 
+template <typename Takes>
+std::vector<size_t> MatricesOfLayers(const FlatParameters& parameters, const Takes& takes) {
+  std::vector<size_t> indices;
+  for (size_t i = 0; i < parameters.all().size(); ++i) {
+    const Parameter& parameter = parameters.all()[i];
+    if (parameter.shape.size() != 2 || !takes(parameter)) continue;
+    if (!NameInLayer(ModuleName(parameter.name)).empty()) indices.push_back(i);
+  }
+  return indices;
+}
+
 void Require(bool holds, const char* flag, double value, const std::string& problem) {
   if (holds) return;
   std::string text = std::to_string(value);
@@ -39,13 +50,12 @@ bool IsAdapterParameter(const Parameter& parameter) {
 }
 
 std::vector<size_t> LayerMatrices(const FlatParameters& parameters) {
-  std::vector<size_t> indices;
-  for (size_t i = 0; i < parameters.all().size(); ++i) {
-    const Parameter& parameter = parameters.all()[i];
-    if (parameter.shape.size() != 2 || !parameter.adaptable) continue;
-    if (!NameInLayer(ModuleName(parameter.name)).empty()) indices.push_back(i);
-  }
-  return indices;
+  return MatricesOfLayers(parameters, [](const Parameter& matrix) { return matrix.adaptable; });
+}
+
+std::vector<size_t> ProductMatrices(const FlatParameters& parameters) {
+  return MatricesOfLayers(parameters,
+                          [](const Parameter& matrix) { return matrix.adaptable || matrix.of_products; });
 }
 
 std::vector<size_t> LoraTargets(const std::string& targets, const FlatParameters& parameters,

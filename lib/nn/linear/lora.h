@@ -65,6 +65,8 @@ struct LoraColumns {
 
 /// The matrices of a model's layers that are adaptable: what can have adapters.
 std::vector<size_t> LayerMatrices(const FlatParameters& parameters);
+/// The matrices of a model's layers that GEMMs read: these, and those `of_products` that can have none.
+std::vector<size_t> ProductMatrices(const FlatParameters& parameters);
 /// Those that `targets` of LoraOptions names.
 /// \throws Error{kUsage} listing the names there are
 std::vector<size_t> LoraTargets(const std::string& targets, const FlatParameters& parameters,
