@@ -404,7 +404,9 @@ PlanOption ObjectiveOptionsRow() {
   row.difference = [](const TrainSettings& settings, const TrainPlan& plan) {
     OwnOptions asked = AskedOwnOptions(settings);
     // What a file says is part of the data: a run knows its samples, not the name of the file.
-    std::erase_if(asked, [&](const auto& own) { return NamesOwnFile(plan.objective, own.first); });
+    std::erase_if(asked, [&](const auto& own) {
+      return NamesOwnFile(plan.objective, own.first) || IsFreeOnResume(plan.objective, own.first);
+    });
     std::optional<PlanDifference> found = OtherOwnOption(kObjectiveOption, asked, plan.objective_own);
     if (!found) return found;
     const std::string flag = FlagOfOwn(plan.objective, found->asked.substr(0, found->asked.find('=')));

@@ -10,6 +10,7 @@
 #include "lib/run/schedule_shares.h"
 #include "lib/spec/built_in_objectives.h"
 #include "lib/spec/family.h"
+#include "lib/spec/own_options.h"
 
 namespace trainwright {
 namespace {
@@ -72,6 +73,32 @@ std::vector<std::string> TakeBatchTokens(const TrainSettings& settings, TrainPla
   return {OtherBatchTokens(now, before)};
 }
 
+/// Takes over an own option of the plan's objective that says how a step is computed.
+/// \returns warnings
+std::vector<std::string> TakeOwnDivision(const OwnOption& option, const OwnValue& value, TrainPlan* plan) {
+  OwnValue& stored = plan->objective_own[option.name];
+  if (value == stored) return {};
+  const std::string before = stored.ToString();
+  stored = value;
+  return {"--" + option.flag() + " " + value.ToString() + " instead of the run's " + before + kSameSums};
+}
+
+/// The same of those that are asked for.
+/// \throws Error{kUsage} on a value that an option cannot have
+std::vector<std::string> TakeOwnDivision(const TrainSettings& settings, TrainPlan* plan) {
+  std::vector<std::string> warnings;
+  for (const auto& [name, value] : AskedOwnOptions(settings)) {
+    if (!IsFreeOnResume(plan->objective, name)) continue;
+    const OwnOption& option = *FindBuiltInOwnOption(plan->objective, name);
+    const OwnOptions complete =
+        WithDescribed({{name, value}}, {option}, ErrorCode::kUsage, "the objective " + plan->objective);
+    for (std::string& warning : TakeOwnDivision(option, complete.at(name), plan)) {
+      warnings.push_back(std::move(warning));
+    }
+  }
+  return warnings;
+}
+
 /// Of an option that may be another one than the run began with.
 /// \throws Error{kUsage} where it is asked for and the run's objective or optimizer does not take it
 void RequireTaken(const PlanOption& option, const TrainSettings& settings, const TrainPlan& plan) {
@@ -108,6 +135,11 @@ std::vector<std::string> TakeRecordedDivision(const TrainPlan& recorded, TrainPl
     if (option.free_on_resume) option.value.set(option.value.get(recorded), option.stored, plan);
   }
   std::vector<std::string> warnings;
+  for (const auto& [name, value] : recorded.objective_own) {
+    if (!IsFreeOnResume(plan->objective, name) || !plan->objective_own.contains(name)) continue;
+    const OwnOption& option = *FindBuiltInOwnOption(plan->objective, name);
+    for (std::string& warning : TakeOwnDivision(option, value, plan)) warnings.push_back(std::move(warning));
+  }
   if (plan->max_batch_tokens != before.max_batch_tokens) {
     warnings.push_back(OtherBatchTokens(plan->max_batch_tokens, before.max_batch_tokens));
   }
@@ -125,7 +157,9 @@ nlohmann::json EncodeLastingPlan(TrainPlan plan, const PlanTable& table) {
   plan.schedule.total_steps = 0;
   ClearShares(plan.shares, &plan.schedule);
   plan.length_rule.clear();
-  std::erase_if(plan.objective_own, [&](const auto& own) { return NamesOwnFile(plan.objective, own.first); });
+  std::erase_if(plan.objective_own, [&](const auto& own) {
+    return NamesOwnFile(plan.objective, own.first) || IsFreeOnResume(plan.objective, own.first);
+  });
   nlohmann::json lasting = EncodePlan(plan, table);
   for (const PlanOption& option : table) {
     if (option.free_on_resume) lasting.erase(option.stored);
@@ -181,6 +215,7 @@ std::vector<std::string> ReconcilePlan(const TrainSettings& settings, TrainPlan*
     plan->zero_accumulation = ParseZeroAccumulation(settings.zero_accum, "--zero-accum");
   }
   std::vector<std::string> warnings = TakeBatchTokens(settings, plan);
+  for (std::string& warning : TakeOwnDivision(settings, plan)) warnings.push_back(std::move(warning));
   for (std::string& warning : SplitStep(settings, ranks, plan)) warnings.push_back(std::move(warning));
   return warnings;
 }

@@ -21,15 +21,16 @@ std::vector<std::string> TakeRanks(int64_t ranks, TrainPlan* plan);
 /// the plan: whether they say the same, the run's samples show.
 void TakeOwnFiles(const TrainSettings& settings, TrainPlan* plan);
 
-/// Takes over from the plan of the run's record how its step is split and its state is divided: that was
-/// given after the checkpoint whose plan this is, and the run may have been stopped before its next one.
+/// Takes over from the plan of the run's record how its step is split and computed and its state is divided:
+/// that was given after the checkpoint whose plan this is, and the run may have been stopped before its next
+/// one.
 /// \returns warnings
 std::vector<std::string> TakeRecordedDivision(const TrainPlan& recorded, TrainPlan* plan,
                                               const PlanTable& table = TrainPlanTable());
 
 /// What no process of a run changes of its plan, as EncodePlan writes it: not its length and what is a share
-/// of that, nor how its step is split and its state is divided, nor the names of its files. Equal in all
-/// checkpoints of a run.
+/// of that, nor how its step is split and computed and its state is divided, nor the names of its files. Equal
+/// in all checkpoints of a run.
 nlohmann::json EncodeLastingPlan(TrainPlan plan, const PlanTable& table = TrainPlanTable());
 
 /// The settings with the plan's words for the modules that have adapters, where they name the same ones of
@@ -39,7 +40,8 @@ TrainSettings InWordsOfPlan(TrainSettings settings, const TrainPlan& plan, const
 
 /// Checks the flags of a resumed run against its stored plan, all but those that TakeOwnFiles takes. Flags
 /// that repeat the plan are fine, also where they are those of another number of ranks; another split of the
-/// same step into micro-batches is taken over into `plan`.
+/// same step into micro-batches, and another way in which its objective computes it, is taken over into
+/// `plan`.
 /// \param ranks that train the run from here on
 /// \returns warnings
 /// \throws Error{kUsage} on a flag that asks for another run; as TakeRanks

@@ -46,10 +46,19 @@ const ObjectiveDescription* FindBuiltInObjective(const std::string& name) {
   return nullptr;
 }
 
-bool NamesOwnFile(const std::string& objective, const std::string& option) {
+const OwnOption* FindBuiltInOwnOption(const std::string& objective, const std::string& option) {
   const ObjectiveDescription* description = FindBuiltInObjective(objective);
-  const OwnOption* found = description == nullptr ? nullptr : FindOwnOption(description->own, option);
+  return description == nullptr ? nullptr : FindOwnOption(description->own, option);
+}
+
+bool NamesOwnFile(const std::string& objective, const std::string& option) {
+  const OwnOption* found = FindBuiltInOwnOption(objective, option);
   return found != nullptr && found->names_file();
+}
+
+bool IsFreeOnResume(const std::string& objective, const std::string& option) {
+  const OwnOption* found = FindBuiltInOwnOption(objective, option);
+  return found != nullptr && found->free_on_resume;
 }
 
 }  // namespace trainwright

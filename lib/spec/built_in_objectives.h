@@ -16,7 +16,11 @@ ObjectiveDescription GritDescription();
 std::vector<ObjectiveDescription> BuiltInObjectiveDescriptions();
 /// Null: it is no objective of this library.
 const ObjectiveDescription* FindBuiltInObjective(const std::string& name);
-/// Whether an own option of an objective of this library is the path of a file that the run reads.
+/// An own option of an objective of this library; null: it has no such option.
+const OwnOption* FindBuiltInOwnOption(const std::string& objective, const std::string& option);
+/// Whether it is the path of a file that the run reads.
 bool NamesOwnFile(const std::string& objective, const std::string& option);
+/// Whether a resumed run may have another value of it.
+bool IsFreeOnResume(const std::string& objective, const std::string& option);
 
 }  // namespace trainwright

@@ -67,6 +67,12 @@ OwnOption OfModel(OwnOption option) {
   return option;
 }
 
+/// Of one that says how a step is computed.
+OwnOption OfPasses(OwnOption option) {
+  option.free_on_resume = true;
+  return option;
+}
+
 // The options, in the order of the help.
 
 std::vector<OwnOption> TextOptions() {
@@ -163,16 +169,18 @@ std::vector<OwnOption> LossOptions() {
 
 std::vector<OwnOption> PassOptions() {
   return {
-      Choice("split_emb", {"no", "passages", "full"},
-             "whether queries and passages go through the model apart; it takes less memory and more time. "
-             "no; passages: in the backward pass, passages first; full: in all passes"),
-      Switch("no_emb_gas",
-             "compute the texts to embed of a rank's step in one pass; the same gradients in less time, for "
-             "more memory, than by one pass for each micro-batch"),
-      Switch("no_gen_gas",
-             "compute the texts whose tokens are predicted in one pass, too; under --zero 2, which shards "
-             "gradients after every micro-batch, in one for each"),
-      Whole("tile_mb", 32, 1, kMostWidth, "MiB of scores that are held at once, about"),
+      OfPasses(Choice(
+          "split_emb", {"no", "passages", "full"},
+          "whether queries and passages go through the model apart; it takes less memory and more time. "
+          "no; passages: in the backward pass, passages first; full: in all passes")),
+      OfPasses(Switch(
+          "no_emb_gas",
+          "compute the texts to embed of a rank's step in one pass; the same gradients in less time, for "
+          "more memory, than by one pass for each micro-batch")),
+      OfPasses(Switch("no_gen_gas",
+                      "compute the texts whose tokens are predicted in one pass, too; under --zero 2, which "
+                      "shards gradients after every micro-batch, in one for each")),
+      OfPasses(Whole("tile_mb", 32, 1, kMostWidth, "MiB of scores that are held at once, about")),
       Whole("eval_queries", 1000, 1, kMostSamples,
             "most queries of an evaluation during training, drawn by --seed"),
       // What gen_batch and the batch of the run's beginning make: on resume another --batch changes nothing.

@@ -25,17 +25,17 @@ const char* MemoryLeverText(MemoryLever lever) {
     case MemoryLever::kOffloadGradients:
       return "--offload gradients";
     case MemoryLever::kQuantizedWeights:
-      return "--quant nf4";
+      return "--quant nf4 in a new run";
     case MemoryLever::kTbptt:
       return "--tbptt in a new run";
     case MemoryLever::kBatch:
       return "a lower --batch (raising --accum as much)";
     case MemoryLever::kSequence:
-      return "a lower --seq";
+      return "a lower --seq in a new run";
     case MemoryLever::kTextLengths:
-      return "a lower --query-max-len, --passage-max-len or --generative-max-len";
+      return "a lower --query-max-len, --passage-max-len or --generative-max-len in a new run";
     case MemoryLever::kRepresentations:
-      return "a lower --accum or --projection, or --negatives rank";
+      return "a lower --accum or --projection or --negatives rank in a new run";
     case MemoryLever::kNoSnapshot:
       return "--async-save off";
     case MemoryLever::kLoader:

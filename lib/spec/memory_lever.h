@@ -29,10 +29,10 @@ enum class MemoryLever {
   kModel
 };
 
-/// The flags: "--offload gradients", "a lower --seq".
+/// The flags: "--offload gradients", "a lower --seq in a new run". A resumed run takes all that do not say so.
 const char* MemoryLeverText(MemoryLever lever);
 
-/// "--offload gradients, a lower --seq"; in the order of MemoryLever, each once.
+/// "--offload gradients, a lower --tile-mb"; in the order of MemoryLever, each once.
 std::string JoinMemoryLevers(std::vector<MemoryLever> levers);
 
 }  // namespace trainwright

@@ -54,6 +54,9 @@ struct OwnOption {
   bool whole = false;  ///< of a number: only whole ones
   /// Whether it says what the model is: a branch has its parent's, as PlanBranch demands it.
   bool fixed_in_branch = false;
+  /// Whether it says how a step is computed and changes results by rounding alone: a resumed run may have
+  /// another value.
+  bool free_on_resume = false;
   std::string type_name = {};  ///< in the help: "N", "X", "FILE"; empty: the choices say it
   std::string help = {};       ///< of its flag; empty: it has none, and is given as NAME=VALUE
 

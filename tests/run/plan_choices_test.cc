@@ -371,6 +371,21 @@ TEST(PlanChoices, OnResumeAnotherLimitOfTokensIsToldAsAnotherOrderOfTheSameSums)
   EXPECT_EQ(plan.max_batch_tokens, 0);
 }
 
+TEST(PlanChoices, AResumedRunMayComputeItsStepOtherwiseAndSaysSo) {
+  TrainPlan plan = GritPlan({});
+  TrainSettings settings;
+  settings.objective_options = {"split_emb=full", "tile_mb=8", "no_emb_gas=off"};
+  const std::string order = ": the same sums in another order, so results differ by rounding";
+  EXPECT_EQ(ReconcilePlan(settings, &plan),
+            (std::vector<std::string>{"--split-emb full instead of the run's no" + order,
+                                      "--tile-mb 8 instead of the run's 32" + order}));
+  EXPECT_EQ(plan.objective_own.at("split_emb"), "full");
+  EXPECT_EQ(plan.objective_own.at("tile_mb"), 8);
+  EXPECT_TRUE(ReconcilePlan(settings, &plan).empty());
+  settings.objective_options = {"tile_mb=0"};
+  EXPECT_EQ(MessageOf([&] { ReconcilePlan(settings, &plan); }).rfind("--tile-mb: cannot be '0'", 0), 0u);
+}
+
 // Whether it says the same as the run's own, the run's samples tell.
 TEST(PlanChoices, AFileOfAnOwnOptionMayBeNamedOtherwiseOnResume) {
   const TrainPlan plan = GritPlan({"num_samples=counts.json"});

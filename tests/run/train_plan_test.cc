@@ -384,6 +384,7 @@ TEST(EncodeLastingPlan, IsTheSameAfterWhatAResumedRunMayChange) {
   EXPECT_EQ(changed([](TrainPlan* other) { other->max_batch_tokens = 300; }), lasting);
   EXPECT_EQ(changed([](TrainPlan* other) { other->objective_own["num_samples"] = "there/x.json"; }), lasting);
   EXPECT_EQ(changed([](TrainPlan* other) { other->objective_own.clear(); }), lasting);
+  EXPECT_EQ(changed([](TrainPlan* other) { other->objective_own["split_emb"] = "full"; }), lasting);
   EXPECT_NE(changed([](TrainPlan* other) { other->batch = 4; }), lasting);
   EXPECT_NE(changed([](TrainPlan* other) { other->seed = 9; }), lasting);
   EXPECT_NE(changed([](TrainPlan* other) { other->objective_own["temperature"] = 0.5; }), lasting);
@@ -419,6 +420,16 @@ TEST(TakeRecordedDivision, TakesWhatTheRunWasToldSinceItsCheckpointAndSaysSo) {
   EXPECT_EQ(warnings[1].rfind("micro-batches of 2 samples instead of the run's 4", 0), 0u) << warnings[1];
   recorded.seed = plan.seed;
   EXPECT_EQ(EncodePlan(plan), EncodePlan(recorded)) << "all but what cannot change";
+}
+
+TEST(TakeRecordedDivision, TakesHowTheObjectiveComputesTheStep) {
+  TrainPlan plan;
+  plan.objective = kGritObjective;
+  plan.objective_own = {{"split_emb", "no"}, {"temperature", 0.02}};
+  TrainPlan recorded = plan;
+  recorded.objective_own = {{"split_emb", "full"}, {"temperature", 0.5}};
+  EXPECT_EQ(TakeRecordedDivision(recorded, &plan).size(), 1u);
+  EXPECT_EQ(plan.objective_own, (OwnOptions{{"split_emb", "full"}, {"temperature", 0.02}}));
 }
 
 TEST(TakeRecordedDivision, LeavesTheStepToTheRanksThatGoOnWhereMicroBatchesAreAsLarge) {
