@@ -83,6 +83,7 @@ PlannedRun PlanBranch(const TrainSettings& settings, const PlanFacts& facts, int
   } else {
     AdjustSchedule(settings, parent.schedule.total_steps, &plan);
   }
+  RequireOptimizerOptions(facts.choices, plan);
   return planned;
 }
 

@@ -4,6 +4,7 @@
 #include "lib/spec/built_in_objectives.h"
 #include "lib/spec/built_in_optimizers.h"
 #include "lib/spec/family.h"
+#include "lib/spec/schedule.h"
 
 namespace trainwright {
 namespace {
@@ -149,6 +150,15 @@ void RequireOwnOptions(const TrainSettings& settings, const PlanChoices& choices
   const std::string problem = objective.problem(plan.objective_own, SizesOf(plan, settings.auto_oom));
   if (problem.empty()) return;
   throw Error(ErrorCode::kUsage, "--objective " + objective.name, problem);
+}
+
+void RequireOptimizerOptions(const PlanChoices& choices, const TrainPlan& plan) {
+  const OptimizerDescription& optimizer = choices.Optimizer(plan.optimizer.name);
+  if (!optimizer.problem) return;
+  OptimizerOptions options = plan.optimizer;
+  if (plan.schedule.cycle_beta1) options.beta1 = kOneCycleLowBeta1;
+  const std::string problem = optimizer.problem(options);
+  if (!problem.empty()) throw Error(ErrorCode::kUsage, "--optimizer " + optimizer.name, problem);
 }
 
 void RequireSuitableModel(const PlanChoices& choices, const TrainPlan& plan, const ModelConfig& model) {

@@ -48,6 +48,8 @@ void TakeOwnOfStep(const PlanChoices& choices, TrainPlan* plan);
 /// The same of all of a plan.
 /// \throws Error{kUsage} on own options of its objective that do not go together, or not with its step
 void RequireOwnOptions(const TrainSettings& settings, const PlanChoices& choices, const TrainPlan& plan);
+/// \throws Error{kUsage} on options of its optimizer that do not go together
+void RequireOptimizerOptions(const PlanChoices& choices, const TrainPlan& plan);
 /// \throws Error{kUsage} on own options of its objective that do not go together with its model
 void RequireSuitableModel(const PlanChoices& choices, const TrainPlan& plan, const ModelConfig& model);
 

@@ -29,8 +29,8 @@ std::vector<std::string> TakeRecordedDivision(const TrainPlan& recorded, TrainPl
                                               const PlanTable& table = TrainPlanTable());
 
 /// What no process of a run changes of its plan, as EncodePlan writes it: not its length and what is a share
-/// of that, nor how its step is split and computed and its state is divided, nor the names of its files. Equal
-/// in all checkpoints of a run.
+/// of that, nor how its step is split and computed and its state is divided, nor the names of its files.
+/// Equal in all checkpoints of a run.
 nlohmann::json EncodeLastingPlan(TrainPlan plan, const PlanTable& table = TrainPlanTable());
 
 /// The settings with the plan's words for the modules that have adapters, where they name the same ones of

@@ -286,6 +286,7 @@ PlannedRun PlanRun(const TrainSettings& settings, const PlanFacts& facts) {
   plan.length_rule = LengthRule(settings);
   if (!settings.steps) PlanLength(settings, facts.count_epoch(plan), &planned);
   PlanSchedule(settings, facts, &planned);
+  RequireOptimizerOptions(facts.choices, plan);
   return planned;
 }
 

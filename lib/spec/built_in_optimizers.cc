@@ -40,7 +40,12 @@ OptimizerDescription SgdDescription() {
       .state_bytes = [](const OptimizerOptions&,
                         const TrainedSizes& sizes) { return kFp32Bytes * sizes.elements; },
       .shardable = true,
-      .rate_over_adamw = 100};
+      .rate_over_adamw = 100,
+      .problem = [](const OptimizerOptions& options) -> std::string {
+        if (options.own.at("nesterov").number() == 0 || options.beta1 > 0) return "";
+        return "nesterov=1 needs a momentum, which --beta1 0 leaves out: give a greater --beta1, or leave out "
+               "nesterov";
+      }};
   SetOwnDefaults(&description);
   return description;
 }

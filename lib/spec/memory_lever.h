@@ -29,7 +29,8 @@ enum class MemoryLever {
   kModel
 };
 
-/// The flags: "--offload gradients", "a lower --seq in a new run". A resumed run takes all that do not say so.
+/// The flags: "--offload gradients", "a lower --seq in a new run". A resumed run takes those that do not say
+/// so.
 const char* MemoryLeverText(MemoryLever lever);
 
 /// "--offload gradients, a lower --tile-mb"; in the order of MemoryLever, each once.

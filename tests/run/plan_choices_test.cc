@@ -139,6 +139,20 @@ TEST(PlanChoices, OptionsThatOnlyTheyHaveAreAskedForByName) {
             "the optimizer sign: has no option 'width' of its own | it has rank");
 }
 
+// As PyTorch's SGD refuses it.
+TEST(PlanChoices, NesterovsMomentumNeedsAMomentum) {
+  const auto message = [](const std::string& nesterov, double beta1) {
+    TrainSettings settings;
+    settings.optimizer = "sgd";
+    settings.optimizer_options = {"nesterov=" + nesterov};
+    settings.beta1 = beta1;
+    return MessageOf([&] { Plan(settings, {RecordKind::kLm}); });
+  };
+  EXPECT_EQ(message("1", 0.9), "");
+  EXPECT_EQ(message("0", 0), "");
+  EXPECT_EQ(message("1", 0).rfind("--optimizer sgd: nesterov=1 needs a momentum", 0), 0u);
+}
+
 TEST(PlanChoices, OnlyWhatTheyTakeIsTold) {
   TrainSettings settings;
   settings.optimizer = "sign";
