@@ -12,9 +12,9 @@
 namespace trainwright {
 
 /// Ranks documents by the similarity of their vectors and those of the queries that are judged, as the model
-/// compares them (of files of vectors the cosine), exactly, and scores the rankings. Memory: the queries' vectors, the best documents of each, a block of the corpus, and
-/// the names of its texts; with the baseline, its index besides. Several ranks divide the embedding; the
-/// writer ranks, writes and reports.
+/// compares them (of files of vectors the cosine), exactly, and scores the rankings. Memory: the queries'
+/// vectors, the best documents of each, a block of the corpus, and the names of its texts; with the baseline,
+/// its index besides. Several ranks divide the embedding; the writer ranks, writes and reports.
 /// \returns the measures with their intervals, the numbers of queries and documents, the baseline's measures,
 ///     and what was measured with and on
 /// \throws Error: kBadInput (a file's line, vectors of other lengths, no judged query), kUsage (also where a

@@ -1,6 +1,7 @@
 #include "lib/spec/built_in_optimizers.h"
 
 #include <cstdint>
+#include <string>
 
 namespace trainwright {
 namespace {
@@ -43,8 +44,8 @@ OptimizerDescription SgdDescription() {
       .rate_over_adamw = 100,
       .problem = [](const OptimizerOptions& options) -> std::string {
         if (options.own.at("nesterov").number() == 0 || options.beta1 > 0) return "";
-        return "nesterov=1 needs a momentum, which --beta1 0 leaves out: give a greater --beta1, or leave out "
-               "nesterov";
+        return "nesterov=1 needs a momentum, which --beta1 0 leaves out: give a greater --beta1, or leave "
+               "out nesterov";
       }};
   SetOwnDefaults(&description);
   return description;

@@ -54,8 +54,8 @@ struct OptimizerDescription {
   bool shardable = false;
   /// The peak learning rate of a run that is not given one, over AdamW's.
   double rate_over_adamw = 1;
-  /// What is wrong with options together, where a run begins; empty: nothing. `beta1` is the lowest one of the
-  /// run. Absent: all go together.
+  /// What is wrong with options together, where a run begins; empty: nothing. `beta1` is the lowest one of
+  /// the run. Absent: all go together.
   std::function<std::string(const OptimizerOptions&)> problem = {};
 };
 
