@@ -238,6 +238,15 @@ void EvaluateRetrieval(const GritOptions& options, LanguageModel* model, const S
   result->documents += texts.records().size();
 }
 
+/// As training has the loss: see lib/objective/grit_generative.h. What kSample takes the mean of is not known
+/// text by text; the mean over tokens stands for it.
+double GenerativeLossOf(const GritOptions& options, const PerplexitySums& sums) {
+  const bool sums_texts = options.generative_loss == GenerativeLoss::kToken;
+  const double mean_nats =
+      sums_texts ? sums.loss_nats / static_cast<double>(sums.spans) : sums.mean_loss_nats();
+  return options.generative_factor * mean_nats;
+}
+
 void EvaluateGeneration(const GritOptions& options, LanguageModel* model, const ShardSet& set,
                         const EvaluationOptions& evaluation, Evaluation* result) {
   PerplexityMeter meter(model, options.data.generative_tokens, evaluation.batch_tokens, evaluation.world);
@@ -251,7 +260,7 @@ void EvaluateGeneration(const GritOptions& options, LanguageModel* model, const 
           return evaluation.max_tokens == 0 || meter.sums().tokens < evaluation.max_tokens;
         });
   });
-  const double loss_nats = sums.mean_loss_nats();
+  const double loss_nats = GenerativeLossOf(options, sums);
   AddMeasure("loss_gen_nats", loss_nats, "generative loss " + FormatFixed(loss_nats, 4), result);
   AddMeasure("perplexity", sums.perplexity(), "perplexity " + FormatFixed(sums.perplexity(), 2), result);
   result->loss_nats += loss_nats;

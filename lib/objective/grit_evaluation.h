@@ -14,7 +14,8 @@
 
 namespace trainwright {
 
-/// Of what the mode trains and the set holds. Its loss is the sum of both losses.
+/// Of what the mode trains and the set holds. Its loss is the sum of both losses, as in training: the
+/// generative one times its factor, and with GenerativeLoss::kToken summed over each text.
 /// \throws as Objective::Evaluate
 Evaluation EvaluateGrit(const GritOptions& options, LanguageModel* model, const ShardSet& set,
                         const EvaluationOptions& evaluation);

@@ -72,12 +72,14 @@ void PerplexityMeter::Add(std::span<const uint32_t> tokens, uint32_t next_token,
     const size_t end = begin + count;
     uint32_t label = end < tokens.size() ? tokens[end] : next_token;
     if (predicted.empty()) {
+      sums_.spans += count > 1 || label != kNoId ? 1 : 0;
       batch_.AppendSpan(tokens.subspan(begin, count), label);
     } else {
       if (end < tokens.size() && predicted[end] == 0) label = kNoId;
       const auto own_predicted = predicted.subspan(begin, count);
       const bool has_label = label != kNoId || std::find(own_predicted.begin() + 1, own_predicted.end(), 1) !=
                                                    own_predicted.end();
+      sums_.spans += has_label ? 1 : 0;
       if (has_label) batch_.AppendSpan(tokens.subspan(begin, count), label, own_predicted);
     }
     if (batch_.num_tokens() >= batch_tokens_) Flush();

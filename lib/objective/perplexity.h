@@ -30,6 +30,7 @@ struct PerplexitySums {
   uint64_t labels = 0;   ///< predicted tokens
   uint64_t tokens = 0;   ///< tokens read
   uint64_t documents = 0;
+  uint64_t spans = 0;         ///< that have a label: whole documents, or parts of those that are cut
   uint64_t source_bytes = 0;  ///< bytes of text after the tokens, of masked records after the labels
   /// Whether some documents do not say their bytes, as those of other programs' token files.
   bool lacks_source_bytes = false;

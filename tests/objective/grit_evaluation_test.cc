@@ -259,6 +259,31 @@ TEST(GritEvaluation, UnifiedTrainingTellsBothAndAddsTheLosses) {
   EXPECT_TRUE(measures.contains("ndcg_at_10"));
 }
 
+/// Of documents of fewer than 64 tokens.
+Evaluation GenerativeEvaluation(LanguageModel* model, const char* loss, double factor) {
+  const auto objective = GritOf(
+      {{"mode", "generative"}, {"generative_max_len", 64}, {"gen_loss", loss}, {"gen_loss_factor", factor}});
+  return objective->Evaluate(model, *TextSet(), {});
+}
+
+TEST(GritEvaluation, TheGenerativeLossHasTheFactorThatItIsTrainedWith) {
+  const auto model = Model();
+  const Evaluation plain = GenerativeEvaluation(model.get(), "mixed", 1),
+                   weighted = GenerativeEvaluation(model.get(), "mixed", 0.25);
+  EXPECT_EQ(weighted.loss_nats, 0.25 * plain.loss_nats);
+  EXPECT_EQ(MeasuresOf(weighted).at("loss_gen_nats"), weighted.loss_nats);
+  EXPECT_EQ(MeasuresOf(weighted).at("perplexity"), MeasuresOf(plain).at("perplexity"));
+}
+
+TEST(GritEvaluation, WhereTrainingSumsOverTheTokensOfTextsSoDoesTheLoss) {
+  const auto model = Model();
+  PerplexityMeter meter(model.get(), 64, 512);
+  meter.AddSet(*TextSet(), 0, {});
+  const PerplexitySums sums = meter.Finish();
+  const double expected = sums.loss_nats / static_cast<double>(sums.documents);
+  EXPECT_NEAR(GenerativeEvaluation(model.get(), "token", 1).loss_nats, expected, 1e-9 * expected);
+}
+
 /// Conversations of two questions and answers.
 /// \param first_answer flags of the first answer's segment
 std::unique_ptr<ShardSet> TalkSet(uint8_t first_answer) {
