@@ -114,7 +114,7 @@ RankingScores ScoresOf(const Retrieval& retrieval) {
   return ScoreRun(qrels, run, {.cuts = {10, kRanked}});
 }
 
-/// Queries from `begin` on with their passages, and which these are.
+/// Queries with their passages, and which these are.
 struct LossBatch {
   ContrastiveGroups groups;
   std::vector<int64_t> passages;
@@ -150,14 +150,18 @@ double LossOf(const GritOptions& options, const Retrieval& retrieval) {
   double sum = 0;
   for (size_t begin = 0; begin < retrieval.chosen.size(); begin += kQueriesOfLoss) {
     const size_t end = std::min(begin + kQueriesOfLoss, retrieval.chosen.size());
-    const LossBatch batch = LossBatchOf(retrieval, begin, end, options.data.choice.negatives);
+    // The last batch is filled up with queries before it, which count once: among fewer passages a loss is
+    // smaller.
+    const size_t first = end - std::min(kQueriesOfLoss, end);
+    const LossBatch batch = LossBatchOf(retrieval, first, end, options.data.choice.negatives);
     const at::Tensor queries =
-        retrieval.queries_qd.narrow(0, static_cast<int64_t>(begin), static_cast<int64_t>(end - begin));
+        retrieval.queries_qd.narrow(0, static_cast<int64_t>(first), static_cast<int64_t>(end - first));
     const at::Tensor passages = RowsOf(retrieval.passages_pd, batch.passages);
     ContrastiveLoss loss(options.contrastive, batch.groups,
                          {.end_query = batch.groups.queries(), .end_passage = batch.groups.passages()});
     loss.RowsAndScalars(queries, passages);
-    sum += loss.losses().sum().item<double>();
+    const auto filled = static_cast<int64_t>(begin - first), own = static_cast<int64_t>(end - begin);
+    sum += loss.losses().narrow(0, filled, own).sum().item<double>();
   }
   return sum / static_cast<double>(retrieval.chosen.size());
 }

@@ -3,8 +3,9 @@
 /// Of contrastive records, at most GritOptions::evaluation_queries drawn by the seed, the queries search the
 /// passages of all records, equal texts being one; relevant are the positives of all records of the query.
 /// Measures are those of ranking_metrics.h over the best 100 passages. The contrastive loss is that of the
-/// drawn records in stored order in batches of 256, each with its first positive and the first of its
-/// negatives: nothing is drawn, so that evaluations compare. Of lm and sft records the perplexity.
+/// drawn records in stored order in batches of 256, the last of which is filled up with those before it, each
+/// with its first positive and the first of its negatives: nothing is drawn, so that evaluations compare. Of
+/// lm and sft records the perplexity.
 #pragma once
 
 #include "lib/formats/shard_set.h"

@@ -197,6 +197,35 @@ TEST(GritEvaluation, TheLossIsThatOfTheFirstTextsOfEachRecord) {
   EXPECT_NEAR(objective->Evaluate(model.get(), *set, {}).loss_nats, expected, 1e-4 * expected);
 }
 
+// One query alone would find its passage among no others, without any loss.
+TEST(GritEvaluation, TheLastQueriesAreToldFromAsManyAsTheOthers) {
+  constexpr size_t kOfBatch = 256;
+  constexpr double kTemperature = 0.1;
+  const auto model = Model();
+  std::vector<PlainRecord> records;
+  std::vector<std::vector<double>> queries, passages;
+  for (uint32_t r = 0; r <= kOfBatch; ++r) {
+    records.push_back({.query = RandomText("query", r, 4, 0),
+                       .positives = {RandomText("positive", r, 5, 0)},
+                       .negatives = {}});
+    queries.push_back(VectorOf(model.get(), records.back().query));
+    passages.push_back(VectorOf(model.get(), records.back().positives[0]));
+  }
+  const auto loss_of = [&](size_t query, size_t first) {
+    double sum = 0;
+    for (size_t i = first; i < first + kOfBatch; ++i) {
+      sum += std::exp(Product(queries[query], passages[i]) / kTemperature);
+    }
+    return std::log(sum) - Product(queries[query], passages[query]) / kTemperature;
+  };
+  double expected = loss_of(kOfBatch, 1);
+  for (size_t query = 0; query < kOfBatch; ++query) expected += loss_of(query, 0);
+  expected /= static_cast<double>(kOfBatch + 1);
+  const test::MemoryShardSet set(test::ChunksOf(records), 4, 300, RecordKind::kContrastive);
+  const auto objective = GritOf({{"mode", "embedding"}, {"temperature", kTemperature}});
+  EXPECT_NEAR(objective->Evaluate(model.get(), set, {}).loss_nats, expected, 1e-4 * expected);
+}
+
 TEST(GritEvaluation, FewerQueriesSearchTheSameCorpus) {
   const auto set = ContrastiveSet();
   const auto model = Model();
