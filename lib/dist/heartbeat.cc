@@ -1,5 +1,6 @@
 #include "lib/dist/heartbeat.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "lib/base/elapsed.h"
@@ -14,7 +15,7 @@ namespace {
 // verdict on a rank that died reaches all others before kVerdict (heartbeat_thread.cc).
 constexpr double kStoreSilence = 1.0 / 3, kSureSilence = 1.0 / 10, kVerdict = 3.0 / 4, kLastWords = 1.0 / 2;
 constexpr double kComing = 1.0 / 4;
-constexpr double kSlice_s = 0.02;
+constexpr double kSlice_s = 0.02, kMostToOpen_s = 1;
 
 }  // namespace
 
@@ -92,7 +93,10 @@ void Heartbeat::Fail(const Fault& fault) noexcept {
     state_->to_publish = fault;
     state_->changed.notify_all();
   }
-  AwaitEnd(&lock, kLastWords * state_->timeout_s);
+  // Whoever is to serve the store may never come: there is nobody to tell then.
+  const bool seeks_store = !state_->fault && !state_->store_is_open && !state_->serves();
+  const double most_s = kLastWords * state_->timeout_s;
+  AwaitEnd(&lock, seeks_store ? std::min(most_s, kMostToOpen_s) : most_s);
   if (!state_->fault) state_->fault = fault;
 }
 

@@ -33,7 +33,7 @@ class Heartbeat final : public FaultWatch {
   /// Has the world end with a fault of this rank, unless it has one. Returns at once: Fail comes later.
   void Announce(const Fault& fault) noexcept;
   /// Ends the world with a fault of this rank, unless it has one; returns once the other ranks know which, or
-  /// after half the time-out.
+  /// after half the time-out, or a second where there is no store yet.
   void Fail(const Fault& fault) noexcept;
   /// Leaves a world in which all ranks are done.
   void Leave() noexcept;

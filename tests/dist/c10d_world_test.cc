@@ -307,6 +307,16 @@ TEST(C10dWorldTest, ASignalEndsTheWaitForTheOtherRanks) {
   EXPECT_EQ(processes.EndOf(0)->status, 143) << processes.ReportOf(0);
 }
 
+TEST(C10dWorldTest, ASignalEndsTheWaitForTheRankThatIsToServeTheStore) {
+  SetStopSignalForTest(SIGTERM);
+  RankProcesses processes(
+      {.ranks = 2, .timeout_s = 3 * kLongest_s, .started = {1}, .prepared = PlaceAtFreePort()},
+      [](C10dWorld*, const RankTalk&) {});
+  SetStopSignalForTest(0);
+  ASSERT_TRUE(processes.Await(kLongest_s));
+  EXPECT_EQ(processes.EndOf(1)->status, 143) << processes.ReportOf(1);
+}
+
 TEST(C10dWorldTest, ARankWithAnotherFactIsNamedWithIt) {
   RankProcesses processes({.ranks = 3}, [](C10dWorld* world, const RankTalk&) {
     RequireEqual(world, {{"torch build", world->rank() == 1 ? "2.10" : "2.11"}, {"version", "1"}});
