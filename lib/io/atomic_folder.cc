@@ -21,7 +21,7 @@ AtomicFolder::AtomicFolder(const std::string& path, bool replace)
     : path_(WithoutLastSlash(FollowOutputLink(WithoutLastSlash(path)))), replace_(replace) {
   RemoveStaleTemporariesOf(path_);  // first: it may bring back what made way for another
   std::error_code ignored;
-  if (!replace && fs::exists(fs::symlink_status(path_, ignored))) throw ExistsAlready(path_);
+  if (!replace && fs::exists(fs::symlink_status(path_, ignored))) throw ExistsAlready(WithoutLastSlash(path));
   if (fs::exists(path_, ignored) && !fs::is_directory(path_, ignored))
     throw Error(ErrorCode::kUsage, path_, "is no folder, and the output is one");
   lock_ = std::make_unique<LockedTemporary>(path_, LockedTemporary::Kind::kLockOfFolder);
@@ -69,7 +69,10 @@ std::string AtomicFolder::PutInPlace() {
   if (exists && !replace_) throw ExistsAlready(path_);
   const std::string replaced = exists ? lock_->replaced_path() : "";
   if (exists && !rename_with(0, path_, replaced)) throw failed(errno);
-  if (rename_with(0, temporary_, path_)) return replaced;
+  if (rename_with(0, temporary_, path_)) {
+    // By that name it could come back with a part of what it held, were this process killed as it deletes it.
+    return exists && rename_with(0, replaced, temporary_) ? temporary_ : replaced;
+  }
   const int error = errno;
   if (exists && !rename_with(0, replaced, path_))
     throw SystemError(path_, "rename", error, "the older folder is " + replaced);

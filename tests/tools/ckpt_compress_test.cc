@@ -146,6 +146,21 @@ TEST_F(CkptCompressFaultTest, AKillOrAFailureBetweenTwoRenamesLosesNoFolder) {
   EXPECT_EQ(result.standard_output, "4\n137\n2\n") << result.standard_error;
 }
 
+TEST_F(CkptCompressFaultTest, AReplacedFolderThatIsBeingDeletedDoesNotComeBack) {
+  const ProcessResult result = Shell(R"sh(
+    mkdir a b; cp other.safetensors a/x.safetensors; cp m.safetensors b/x.safetensors
+    ckpt-compress -q a -o out && ckpt-compress -q b -o new
+    LD_PRELOAD=$PRELOAD SYSCALL_NO_RENAME_FLAGS=1 SYSCALL_FAULT='unlinkat /.out.tmp- 1 KILL' \
+      ckpt-compress -q -f b -o out 2> log; echo $?
+    diff -r out new
+    rm -r out
+    ckpt-compress -q b -o out; echo $?
+    diff -r out new
+    ls -A | grep tmp-
+    true)sh");
+  EXPECT_EQ(result.standard_output, "137\n0\n") << result.standard_error;
+}
+
 TEST_F(CkptCompressFaultTest, AReplacedFolderThatCannotBeDeletedIsNamed) {
   const ProcessResult result = Shell(R"sh(
     mkdir ckpt; cp m.safetensors ckpt; ckpt-compress -q --fast ckpt
