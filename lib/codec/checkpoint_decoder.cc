@@ -54,7 +54,7 @@ class Reader {
       const uint64_t size = SafetensorsHeadBytes(prefix, name());
       Append(size, &head);
       if (!IsContainer(ParseSafetensorsHead(head, name()))) {
-        throw Error(ErrorCode::kBadInput, name(), "is not compressed: it is a plain safetensors file");
+        throw Error(ErrorCode::kBadInput, name(), kNotCompressed);
       }
       ParseContainerHead(head, name(), &found.head, &found.tail);
     }

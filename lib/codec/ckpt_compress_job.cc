@@ -18,6 +18,7 @@
 #include "lib/codec/checkpoint_folder.h"
 #include "lib/codec/checkpoint_listing.h"
 #include "lib/codec/compress_job.h"
+#include "lib/codec/compressed_file.h"
 #include "lib/codec/extract.h"
 #include "lib/formats/json_text.h"
 #include "lib/io/byte_sink.h"
@@ -325,10 +326,10 @@ class Job {
     }
   }
 
-  /// Of a file that is damaged where nothing behind the damage can be checked or listed.
+  /// Of a file that is damaged where nothing behind the damage can be checked or listed, or not compressed.
   void PrintDamaged(const std::string& path, const Error& error) {
     if (!options_.json) {
-      Print(TitleOf(path) + ": damaged\n");
+      Print(TitleOf(path) + (error.problem() == kNotCompressed ? ": not compressed\n" : ": damaged\n"));
       return;
     }
     nlohmann::ordered_json json = {{"file", path}, {"sound", false}, {"content_checked", false}};

@@ -225,7 +225,7 @@ void CompressedCheckpoint::ReadEnds(bool may_be_cut) {
   } else {
     const std::vector<uint8_t> head = ReadSafetensorsHead(*file_);
     if (!IsContainer(ParseSafetensorsHead(head, name)))
-      throw Error(ErrorCode::kBadInput, name, "is not compressed: it is a plain safetensors file");
+      throw Error(ErrorCode::kBadInput, name, kNotCompressed);
     ParseContainerHead(head, name, &head_, &tail_);
     begin = head.size();
     end = size;

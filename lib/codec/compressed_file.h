@@ -20,6 +20,9 @@ namespace trainwright {
 
 enum class CompressedForm { kSafetensors, kStream };
 
+/// The problem of a safetensors file that is taken for a compressed one.
+inline constexpr char kNotCompressed[] = "is not compressed: it is a plain safetensors file";
+
 /// What is known before the first tensor is read.
 struct CompressedHead {
   CodecLevel level = CodecLevel::kDefault;
