@@ -725,6 +725,8 @@ int RunNamingSources(const std::function<int(ToolRun&)>& run, ToolRun* tool_run)
     return run(*tool_run);
   } catch (const Error& error) {
     if (error.code() != ErrorCode::kUsage) throw;
+    // The tool may not know all of its files yet, as those of a list.
+    if (SummaryReplacesOther(tool_run->common.summary_path)) tool_run->common.summary_path.clear();
     throw NamingSources(error, tool_run->options);
   }
 }

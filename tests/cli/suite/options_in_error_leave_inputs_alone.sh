@@ -9,4 +9,7 @@ for wrong in '--threads 9999' '--format foo' '--slice=' '--progres never' '--con
   kept pretokenize text.txt --summary text.txt -o x.tok $wrong
 done
 kept env TRAINWRIGHT_FILE=text.txt pretokenize --summary text.txt --threads 9999
+# Found by the tool itself, before it has said which inputs the list names.
+echo text.txt > list
+kept pretokenize --files-from list --summary text.txt -o x.tok --format lines --key text
 test ! -e x.tok
