@@ -1,5 +1,8 @@
 #include <unistd.h>
 
+#include <memory>
+#include <string>
+
 #include "lib/base/error.h"
 #include "lib/base/log.h"
 #include "lib/base/units.h"
@@ -19,11 +22,18 @@
 namespace trainwright {
 namespace {
 
+/// The option that asks for a GPU, as typed; empty: none does.
+std::string GpuRequiredBy(const GpuProbeOptions& options) {
+  if (options.require_gpu) return "--require-gpu";
+  return options.device == "cuda" ? "--device cuda" : "";
+}
+
 int Watch(const GpuProbeOptions& options) {
   std::string problem;
   const std::unique_ptr<GpuManagement> management = OpenNvml(&problem);
-  if (management == nullptr && options.require_gpu) {
-    throw Error(ErrorCode::kDevice, "--require-gpu", "NVML cannot be used: " + problem);
+  const std::string required_by = GpuRequiredBy(options);
+  if (management == nullptr && !required_by.empty()) {
+    throw Error(ErrorCode::kDevice, required_by, "NVML cannot be used: " + problem);
   }
   if (management == nullptr) LogInfo("no GPU to watch: " + problem);
   const WatchOptions watch{.interval_s = options.interval_s,
@@ -48,9 +58,7 @@ int Run(const GpuProbeOptions& options, ToolRun* run) {
   RefuseWithout("--watch", {"interval", "samples", "pid"}, run->options);
   ProbeOptions probe{.quick = options.quick,
                      .sustained_s = options.sustained ? options.seconds : 0,
-                     .gpu_required_by = options.require_gpu        ? "--require-gpu"
-                                        : options.device == "cuda" ? "--device cuda"
-                                                                   : "",
+                     .gpu_required_by = GpuRequiredBy(options),
                      .use_gpu = options.device != "cpu",
                      .model = options.model,
                      .sequence_tokens = options.seq,
