@@ -46,7 +46,7 @@ step 'The checkpoint, compressed and back' 0 10 <<< 'ckpt-compress -o model.twc 
 ckpt-compress -d -o again.safetensors model.twc
 cmp again.safetensors tuned/model/model.safetensors'
 step 'What the machine can do' 0 14 <<< 'gpu-probe --recommend'
-step 'Is it faster?' 0 12 <<< 'bench --before "train -q --data shards --model llama-1m --steps 3 --seq 64 --batch 1 --out {dir}/r" --after "train -q --data shards --model llama-1m --steps 3 --seq 64 --batch 2 --out {dir}/r" --metric tokens_per_s --metric-file {dir}/r/metrics.jsonl --by tokens_per_s --budget 4 --min-rounds 2 --output-check off'
+step 'Is it faster?' 0 12 <<< 'bench --before "train -q --data shards --model llama-1m --steps 3 --seq 64 --batch 1 --out {dir}/r" --after "train -q --data shards --model llama-1m --steps 3 --seq 64 --batch 2 --out {dir}/r" --metric tokens_per_s --metric-file {dir}/r/metrics.jsonl --by tokens_per_s --budget 4 --output-check off'
 if "$PYTHON" -c 'import mlflow, sqlalchemy' 2> /dev/null; then
   step 'MLflow reads it' 0 6 <<< "\$PYTHON $root/scripts/export_run.py mlflow runs/first 2> /dev/null
 \$PYTHON -c 'import mlflow; c = mlflow.MlflowClient(\"sqlite:///mlflow.db\"); r = c.search_runs([\"1\"])[0]; print(mlflow.__version__, r.info.status, len(c.get_metric_history(r.info.run_id, \"loss_nats\")), \"losses\")' 2> /dev/null"
