@@ -19,7 +19,7 @@ struct CodedPlace {
 };
 
 struct SalvagedCheckpoint {
-  CompressedHead head;                            ///< as FindHead has it
+  CompressedHead head;                            ///< of FindHead
   std::vector<std::optional<CodedPlace>> places;  ///< as head.source.entries; nothing: not found
 };
 
