@@ -66,14 +66,19 @@ hash_of() {
 # What shapes the shards: a name may stay where its content does not.
 shaping=("$model"/{config.json,chat_template.jinja,tokenizer_config.json,tokenizer.json,tokenizer.model,tokenizer.tiktoken})
 [[ -z $template ]] || shaping+=("$template" "$template"/{chat_template.jinja,tokenizer_config.json} "$(dirname "$template")/tokenizer_config.json")
-for file in "$model"/{special_tokens_map.json,added_tokens.json} "$model"/additional_chat_templates/*.jinja \
-  ${template:+"$template"/additional_chat_templates/*.jinja}; do
+for file in "$model"/additional_chat_templates/*.jinja ${template:+"$template"/additional_chat_templates/*.jinja}; do
   [[ ! -e $file ]] || shaping+=("$file")
 done
-made_of="$(sha256sum < "$data") $(hash_of "${shaping[@]}") $seq${template:+ $template}"
+of_data=$(sha256sum < "$data")
+# record_of FILE...: what made-of says of the data, these files and the options.
+record_of() { echo "$of_data $(hash_of "$@") $seq${template:+ $template}"; }
+made_of=$(record_of "${shaping[@]}" "$model"/{special_tokens_map.json,added_tokens.json})
 # Where nothing came of it, other data may take its place.
-if [[ (-e $out/data/MANIFEST.json || -e $out/run) && -e $out/made-of && $(< "$out/made-of") != "$made_of" ]]; then
-  die "$out was made of other conversations, of another model or with another --seq or --template" "--out names another folder"
+if [[ (-e $out/data/MANIFEST.json || -e $out/run) && -e $out/made-of ]]; then
+  recorded=$(< "$out/made-of")
+  # Earlier versions did not record the last two files.
+  [[ $recorded == "$made_of" || $recorded == "$(record_of "${shaping[@]}")" ]] ||
+    die "$out was made of other conversations, of another model or with another --seq or --template" "--out names another folder"
 fi
 
 # require_model: what train does not take of the model is found by data of one line, before all conversations are tokenized.

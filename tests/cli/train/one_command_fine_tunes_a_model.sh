@@ -25,6 +25,17 @@ sha256sum --quiet -c before
 test "$(grep -c '"type":"step"' tuned/run/metrics.jsonl)" = 2
 head -n 4 talks.jsonl > fewer.jsonl
 fails 1 'was made of other conversations' "$finetune" --out tuned model fewer.jsonl
+# What an earlier version made, which recorded fewer files, goes on.
+recorded=$(< tuned/made-of)
+files=$(for file in config.json chat_template.jinja tokenizer_config.json tokenizer.json tokenizer.model tokenizer.tiktoken; do
+  printf '%s ' "$file"
+  if [[ -f model/$file ]]; then sha256sum < "model/$file"; else echo none; fi
+done | sha256sum)
+echo "$(sha256sum < talks.jsonl) $files ${recorded##* }" > tuned/made-of
+"$finetune" --out tuned --epochs 2 --lora 2 model talks.jsonl -- --threads 1 --batch 1 > again 2>&1
+sha256sum --quiet -c before
+fails 1 'was made of other conversations' "$finetune" --out tuned model fewer.jsonl
+echo "$recorded" > tuned/made-of
 fails 1 'has no config.json' "$finetune" . talks.jsonl
 # Data that nothing came of says why, and gives way to other data.
 echo '{"text": "none"}' > keyless.jsonl
