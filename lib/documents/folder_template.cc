@@ -4,6 +4,7 @@
 #include <chrono>
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -138,6 +139,7 @@ StartMarks MarksOfFolder(const std::string& folder) {
 /// Has the folder's tokenizer_config.json ask for what StartMarksOfFolder reads there, if it reads anything.
 void AskForStartMarks(const std::string& folder, StartMarks marks) {
   if (std::filesystem::exists(std::filesystem::path(folder) / kTokenizerJsonFile)) return;
+  if (LeavesOutStartMark(folder)) return;  // its texts have none, wherever a template asks for one
   const std::optional<StartMarks> said = StartMarksOfFolder(folder);
   if (!said || said == marks) return;
   const std::filesystem::path path = std::filesystem::path(folder) / kTokenizerConfigName;
@@ -212,6 +214,17 @@ void WriteFolderTemplate(const std::string& folder, const ChatTemplate& chat_tem
   if (chat_template.tool_text.empty()) return;
   std::filesystem::create_directories(std::filesystem::path(folder) / kNamedTemplatesFolder);
   write(NamedTemplateFile(folder, kToolUse), chat_template.tool_text);
+}
+
+void RemoveFolderTemplate(const std::string& folder) {
+  const std::filesystem::path path(folder), config_path = path / kTokenizerConfigName;
+  std::error_code error;
+  std::filesystem::remove(path / kJinjaName, error);
+  if (error) throw SystemError(path / kJinjaName, "delete", error.value());
+  if (!std::filesystem::exists(config_path)) return;
+  auto config = OrderedJsonOf(AsText(ReadWholeFile(config_path, kMaxTokenizerConfigBytes)));
+  if (!config.is_object() || config.erase("chat_template") == 0) return;
+  WriteFileAtomically(config_path, AsBytes(config.dump(2) + "\n"));
 }
 
 void CopyNamedTemplates(const std::string& folder, const std::string& out) {

@@ -29,11 +29,16 @@ std::optional<ChatTemplate> LoadTemplateFile(const std::string& path);
 /// that it uses and that tokens_folder's tokenizer_config.json names otherwise are set in its first lines.
 /// Likewise additional_chat_templates/tool_use.jinja, where conversations with tools have one of their own.
 /// A tokenizer_config.json of the folder for which StartMarksOfFolder reads something says from then on what
-/// it reads as the template's start_marks, but for a folder with a tokenizer.json.
+/// it reads as the template's start_marks, but for a folder with a tokenizer.json or one whose texts begin
+/// without a mark (LeavesOutStartMark).
 /// \param chat_template in Jinja
 /// \throws Error{kIo}
 void WriteFolderTemplate(const std::string& folder, const ChatTemplate& chat_template,
                          const std::string& tokens_folder);
+
+/// Takes chat_template.jinja and the field chat_template of tokenizer_config.json away, if they are there.
+/// \throws Error{kIo}
+void RemoveFolderTemplate(const std::string& folder);
 
 /// Copies the files additional_chat_templates/NAME.jinja of a folder, if there are any.
 /// \throws Error{kIo}, Error{kBadInput} above 1 MiB

@@ -110,6 +110,11 @@ bool HasSeveralTemplates(const nlohmann::ordered_json& provenance) {
   return RecordsIn(provenance).size() > 1;
 }
 
+bool LacksJinjaTemplate(const nlohmann::ordered_json& provenance) {
+  const std::vector<nlohmann::ordered_json> records = RecordsIn(provenance);
+  return records.size() > 1 || (records.size() == 1 && records[0][kLanguage] != kJinja);
+}
+
 std::optional<std::chrono::sys_seconds> RecordedTemplateTime(const nlohmann::ordered_json& provenance) {
   for (const nlohmann::ordered_json& options : OptionsInProvenance(provenance, "pretokenize")) {
     const auto time_s = options.find(kTime);

@@ -25,6 +25,11 @@ std::optional<ChatTemplate> RecordedTemplate(const nlohmann::ordered_json& prove
 /// \param provenance as of RecordedTemplate
 bool HasSeveralTemplates(const nlohmann::ordered_json& provenance);
 
+/// Whether there are conversations that no one template in Jinja wrote: several did, or one of another
+/// language. A model of them has no chat_template.jinja.
+/// \param provenance as of RecordedTemplate
+bool LacksJinjaTemplate(const nlohmann::ordered_json& provenance);
+
 /// What the template of a stream of documents had strftime_now return.
 /// \param provenance of the stream
 /// \returns nullopt when no template that says the time wrote it

@@ -12,6 +12,7 @@
 #include "lib/base/error.h"
 #include "lib/checkpoint/checkpoint_metadata.h"
 #include "lib/documents/folder_template.h"
+#include "lib/documents/recorded_template.h"
 #include "lib/embedding/embedding_folder.h"
 #include "lib/io/atomic_folder.h"
 #include "lib/io/byte_sink.h"
@@ -114,6 +115,8 @@ void WriteModelLike(const std::string& folder, const LanguageModel& model,
   }
   if (chat_template) {
     WriteFolderTemplate(out, *chat_template, out);
+  } else if (LacksJinjaTemplate(data_provenance)) {
+    RemoveFolderTemplate(out);
   } else {
     CopyNamedTemplates(folder, out);
   }

@@ -27,7 +27,7 @@ void RequireFiniteWeights(const FlatParameters& parameters, const std::string& f
 
 /// Writes a model in fp32, with the tokenizer of a folder of the same model and how it generates, and
 /// metadata.json with the hashes of these files. The folder appears whole or not at all.
-/// \param chat_template nothing: that of the folder
+/// \param chat_template nothing: that of the folder, or none where LacksJinjaTemplate of data_provenance
 /// \param provenance goes into metadata.json: of what the model was made, and how
 /// \param data_provenance goes there, too: of the data that it was trained on, by which tools write texts as
 /// those are; null: nobody said it

@@ -107,6 +107,17 @@ TEST(RecordedTemplateTest, SeveralTemplatesAreKnownFromNoConversations) {
   EXPECT_FALSE(HasSeveralTemplates(nullptr));
 }
 
+TEST(RecordedTemplateTest, ConversationsThatNoOneTemplateInJinjaWroteAreKnown) {
+  const std::string jinja = Pretokenized(JinjaTemplate("a")),
+                    lines = Pretokenized(LoadChatTemplate("alpaca"));
+  EXPECT_TRUE(LacksJinjaTemplate(Packed({lines})));
+  EXPECT_TRUE(LacksJinjaTemplate(Packed({jinja, lines})));
+  EXPECT_TRUE(LacksJinjaTemplate(Packed({jinja, Pretokenized(JinjaTemplate("b"))})));
+  EXPECT_FALSE(LacksJinjaTemplate(Packed({jinja})));
+  EXPECT_FALSE(LacksJinjaTemplate(Packed({Pretokenized(LoadChatTemplate("grit"), "contrastive")})));
+  EXPECT_FALSE(LacksJinjaTemplate(nullptr));
+}
+
 TEST(RecordedTemplateTest, TheTimeIsRecordedWhereItShapesTheText) {
   ASSERT_EQ(setenv("SOURCE_DATE_EPOCH", "86400", 1), 0);
   ChatTemplate dated = JinjaTemplate("{{ strftime_now('%d') }}");
@@ -176,6 +187,15 @@ TEST_F(FolderTemplateTest, TokensThatTheFolderNamesOtherwiseAreSetInTheText) {
   EXPECT_EQ(FindFolderTemplate(Path())->text, text);
 }
 
+TEST_F(FolderTemplateTest, IsTakenAwayFromBothFilesThatMayHaveIt) {
+  Write("chat_template.jinja", "a");
+  Write("tokenizer_config.json", R"({"eos_token": "</s>", "chat_template": "b"})");
+  RemoveFolderTemplate(Path());
+  EXPECT_FALSE(FindFolderTemplate(Path()).has_value());
+  EXPECT_EQ(test::ReadFile(folder_.path("tokenizer_config.json")), "{\n  \"eos_token\": \"</s>\"\n}\n");
+  RemoveFolderTemplate(Path());  // there is none
+}
+
 TEST_F(FolderTemplateTest, AFileThatNamesNoTokensKeepsNoTemplateFromBeingWritten) {
   Write("tokenizer_config.json", "[broken");
   WriteFolderTemplate(Path(), JinjaTemplate("{{ eos_token }}", {{"eos_token", "x"}}), Path());
@@ -213,6 +233,22 @@ TEST_F(FolderTemplateTest, ATemplateWithoutMarksLeavesTheTokenizerOfACheckpointA
   WriteFolderTemplate(Path(), chat_template, Path());
   ASSERT_EQ(FindFolderTemplate(Path())->start_marks, StartMarks::kNone);
   EXPECT_EQ(LoadTokenizer(Path())->identity().sha256, before);
+}
+
+// So it is of a checkpoint whose tokenizer.model puts no mark, and of a model merged into such a folder.
+TEST_F(FolderTemplateTest, ATokenizerThatPutsNoMarkStaysAsItIsWhereverATemplateMarksText) {
+  const std::string model = test::Fixture("../examples/data/mistral-v1.model");
+  std::filesystem::copy(model, folder_.path("tokenizer.model"));
+  Write("tokenizer_config.json", R"({"tokenizer_class": "LlamaTokenizer", "add_prefix_space": false})");
+  const std::string config = test::ReadFile(folder_.path("tokenizer_config.json"));
+  const Sha256Digest before = LoadTokenizer(Path())->identity().sha256;
+  ChatTemplate chat_template = JinjaTemplate("a");
+  for (const StartMarks marks : {StartMarks::kBehindBos, StartMarks::kFirst, StartMarks::kBehindSpecials}) {
+    chat_template.start_marks = marks;
+    WriteFolderTemplate(Path(), chat_template, Path());
+    EXPECT_EQ(test::ReadFile(folder_.path("tokenizer_config.json")), config);
+    EXPECT_EQ(LoadTokenizer(Path())->identity().sha256, before);
+  }
 }
 
 TEST_F(FolderTemplateTest, AnAdaptersTemplateMarksTextAsItsBaseDoes) {

@@ -54,3 +54,8 @@ fails 2 "how a conversation is written" said of-sets
 fails 2 "how a conversation is written" said model --adapter adapted
 said of-appended --template alpaca > by-name
 test -s by-name
+
+# Nor has a model that the adapter is merged into, though its base has one.
+train -q --merge adapted --out merged > /dev/null
+test ! -e merged/chat_template.jinja
+fails 2 "how a conversation is written" said merged
