@@ -21,7 +21,8 @@ message(STATUS "Arrow: ${TRAINWRIGHT_ARROW_ROOT}")
 
 add_library(trainwright_parquet MODULE ${CMAKE_SOURCE_DIR}/lib/io/parquet/plugin.cc)
 set_target_properties(trainwright_parquet PROPERTIES LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/libexec/trainwright
-  CXX_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON INSTALL_RPATH ${TRAINWRIGHT_ARROW_ROOT})
+  CXX_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON INSTALL_RPATH "${TRAINWRIGHT_ARROW_ROOT}"
+  BUILD_WITH_INSTALL_RPATH ON)
 target_include_directories(trainwright_parquet PRIVATE ${CMAKE_SOURCE_DIR} ${CMAKE_BINARY_DIR}/generated)
 target_include_directories(trainwright_parquet SYSTEM PRIVATE ${TRAINWRIGHT_ARROW_ROOT}/include)
 target_compile_options(trainwright_parquet PRIVATE -Wall -Wextra -Wno-missing-field-initializers)

@@ -17,7 +17,12 @@ if(EXISTS ${TRAINWRIGHT_TORCH_ROOT}/torch/lib/libtorch_cpu.so)
   string(APPEND TRAINWRIGHT_TORCH_ROOT /torch)
 endif()
 set(TRAINWRIGHT_TORCH_LIB ${TRAINWRIGHT_TORCH_ROOT}/lib)
+# Where engines look for it, built and installed.
+cmake_path(NORMAL_PATH TRAINWRIGHT_TORCH_LIB OUTPUT_VARIABLE TRAINWRIGHT_TORCH_RUN_DIR)
 message(STATUS "LibTorch: ${TRAINWRIGHT_TORCH_ROOT}")
+include(LibTorchChecks)
+trainwright_compare_torch_version(${TRAINWRIGHT_TORCH_ROOT} 2.11.0)
+trainwright_require_torch_abi(${TRAINWRIGHT_TORCH_ROOT})
 
 add_library(trainwright_torch INTERFACE)
 # -idirafter: the wheel ships its own fmt and protobuf headers, which must not shadow the system's. Quoted: SHELL: is split at
@@ -28,18 +33,20 @@ target_compile_options(trainwright_torch INTERFACE
   -Wno-unused-parameter -Wno-sign-compare -Wno-deprecated-declarations)
 target_link_libraries(trainwright_torch INTERFACE
   ${TRAINWRIGHT_TORCH_LIB}/libtorch_cpu.so ${TRAINWRIGHT_TORCH_LIB}/libc10.so)
-target_link_options(trainwright_torch INTERFACE -Wl,--allow-shlib-undefined "-Wl,-rpath,${TRAINWRIGHT_TORCH_LIB}")
+target_link_options(trainwright_torch INTERFACE -Wl,--allow-shlib-undefined)
 
 # Our kernels share torch's pool of threads: one OpenMP runtime, the wheel's own copy where it ships one.
 find_package(OpenMP REQUIRED COMPONENTS CXX)
 add_library(trainwright_openmp INTERFACE)
 if(EXISTS ${TRAINWRIGHT_TORCH_LIB}/libgomp.so.1)
+  if(NOT TRAINWRIGHT_FUZZ)  # its targets take no kernels
+    trainwright_require_torch_openmp(${TRAINWRIGHT_TORCH_LIB}/libgomp.so.1)
+  endif()
   target_compile_options(trainwright_openmp INTERFACE ${OpenMP_CXX_FLAGS})
   target_link_libraries(trainwright_openmp INTERFACE ${TRAINWRIGHT_TORCH_LIB}/libgomp.so.1)
 else()
   target_link_libraries(trainwright_openmp INTERFACE OpenMP::OpenMP_CXX)
 endif()
-set(CMAKE_INSTALL_RPATH_USE_LINK_PATH ON)  # installed tools find LibTorch where they were built with it
 
 # Gloo, which carries what ranks exchange, is inside libtorch_cpu, but the wheel leaves out its headers. Those of the system
 # are enough for the one class that lib/dist/gloo_group.cc makes (tests/dist/gloo_layout_test.cc).

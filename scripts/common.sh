@@ -85,14 +85,95 @@ has_cuda_13() {
   [[ $("$nvcc" --version 2> /dev/null) == *'release 13.'* ]]
 }
 
-# How many compilers to run at once: a file that includes torch takes up to 2 GB.
+# What follows asks the machine below machine_root (empty: this one) and its control groups: in a container /proc is the host's.
+: "${machine_root:=}"
+
+# least: the least of the numbers of standard input; nothing where it is empty.
+least() { sort -n | awk 'NR == 1'; }
+
+# group_folders CONTROLLER: folders of this process's control group and of those that hold it. Where the group's path is
+# that of another name space, the mount point stands for it.
+group_folders() {
+  local controllers group mount
+  [[ -r $machine_root/proc/self/cgroup ]] || return 0
+  while IFS=: read -r _ controllers group; do
+    case ,$controllers, in
+      ,,) mount=$machine_root/sys/fs/cgroup ;;  # version 2
+      *,"$1",*) mount=$machine_root/sys/fs/cgroup/$1 ;;
+      *) continue ;;
+    esac
+    while [[ $group == /?* ]]; do
+      printf '%s\n' "$mount$group"
+      group=${group%/*}
+    done
+    printf '%s\n' "$mount"
+  done < "$machine_root/proc/self/cgroup"
+}
+
+# memory_mib MemTotal|MemAvailable: in all, or what is left; of a group what its processes hold is taken, not its caches.
+memory_mib() {
+  local field=$1 folder file limit used
+  {
+    awk -v field="$field:" '$1 == field {print int($2 / 1024)}' "$machine_root/proc/meminfo" 2> /dev/null || true
+    while IFS= read -r folder; do
+      for file in memory.max memory.limit_in_bytes; do
+        limit=$(cat "$folder/$file" 2> /dev/null) || continue
+        [[ $limit =~ ^[0-9]+$ ]] || continue  # "max"
+        used=0
+        if [[ $field == MemAvailable ]]; then
+          used=$(awk '$1 == "anon" || $1 == "total_rss" {print $2; exit}' "$folder/memory.stat" 2> /dev/null) || true
+        fi
+        printf '%s\n' $(((limit - ${used:-0}) / 1048576))
+      done
+    done < <(group_folders memory)
+  } | least
+}
+
+# available_cores: those that this process may use, begun ones of a quota counted whole.
+available_cores() {
+  local folder quota period
+  {
+    nproc
+    while IFS= read -r folder; do
+      if [[ -r $folder/cpu.max ]]; then
+        read -r quota period < "$folder/cpu.max" || true
+      else
+        quota=$(cat "$folder/cpu.cfs_quota_us" 2> /dev/null) || continue
+        period=$(cat "$folder/cpu.cfs_period_us" 2> /dev/null) || continue
+      fi
+      [[ $quota =~ ^[1-9][0-9]*$ && $period =~ ^[1-9][0-9]*$ ]] || continue  # "max", -1
+      printf '%s\n' $(((quota + period - 1) / period))
+    done < <(group_folders cpu)
+  } | least
+}
+
+# fitting MIB MemTotal|MemAvailable: how many programs that take as much fit into memory, at least one; nothing where the
+# machine does not say what it has.
+fitting() {
+  local memory
+  memory=$(memory_mib "$2")
+  [[ ! $memory ]] || echo $((memory >= $1 ? memory / $1 : 1))
+}
+
+# compilers_in_memory MemTotal|MemAvailable: a file that includes torch takes up to 2 GB.
+compilers_in_memory() { fitting 2048 "$@"; }
+
+# build_jobs: how many compilers to run at once.
 build_jobs() {
-  local cores memory_gib
-  cores=$(nproc)
-  memory_gib=$(awk '/^MemAvailable:/ {print int($2 / 1048576)}' /proc/meminfo)
-  local fit=$((memory_gib / 2))
-  ((fit >= 1)) || fit=1
-  echo $((cores < fit ? cores : fit))
+  if [[ ${CMAKE_BUILD_PARALLEL_LEVEL:-} =~ ^[1-9][0-9]*$ ]]; then
+    printf '%s\n' "$CMAKE_BUILD_PARALLEL_LEVEL"
+  else
+    { available_cores && compilers_in_memory MemAvailable; } | least
+  fi
+}
+
+# test_jobs: how many tests to run at once; few take 1 GB.
+test_jobs() {
+  if [[ ${CTEST_PARALLEL_LEVEL:-} =~ ^[1-9][0-9]*$ ]]; then
+    printf '%s\n' "$CTEST_PARALLEL_LEVEL"
+  else
+    { available_cores && fitting 1024 MemAvailable; } | least
+  fi
 }
 
 # configure PRESET [ARGUMENT...]: cmake, whose output goes to build/PRESET/configure.log.
@@ -105,21 +186,26 @@ configure() {
     cat "$log" >&2
     die "cmake could not configure the build" "its output is in $log"
   }
+  sed -n '/^CMake Warning at /,/^$/p' "$log" >&2
 }
 
 # build PRESET [TARGET...]: compiles with one line of progress; what the compiler says goes to build/PRESET/build.log, and
 # if it fails, here, too.
 build() {
-  local preset=$1 log=build/$1/build.log
+  local preset=$1 log=build/$1/build.log jobs hint
   shift
-  local command=(cmake --build --preset "$preset" --parallel "$(build_jobs)")
+  jobs=$(build_jobs)
+  local command=(cmake --build --preset "$preset" --parallel "$jobs")
   (($# == 0)) || command+=(--target "$@")
   show "${command[@]}"
   NINJA_STATUS='[%f/%t] ' "${command[@]}" < /dev/null 2>&1 | tee "$log" | show_progress || {
     # ninja writes "FAILED: <file>", the command, and what it said, up to the next step.
     awk '/^FAILED: /{on = 1; print; getline; next} /^\[[0-9]+\/[0-9]+\] |^ninja: /{on = 0} on' "$log" >&2
     grep -q '^FAILED: ' "$log" || tail -n 20 "$log" >&2
-    die "the build failed" "its whole output is in $log"
+    hint="its whole output is in $log"
+    ! grep -q 'Killed signal' "$log" ||
+      hint="a compiler found no memory: fewer at once by CMAKE_BUILD_PARALLEL_LEVEL=$((jobs > 1 ? jobs / 2 : 1)); $hint"
+    die "the build failed" "$hint"
   }
 }
 

@@ -11,7 +11,8 @@
 #
 # Without arguments: all four. Installs missing system packages (scripts/setup.sh) and fetches LibTorch
 # (scripts/fetch_libtorch.sh) first. Tests labelled "data" need the folder that TRAINWRIGHT_TEST_DATA names; without it
-# they are left out, and the last lines say so.
+# they are left out, and the last lines say so. As many compilers and tests run at once as there are processors and memory for
+# them; CMAKE_BUILD_PARALLEL_LEVEL and CTEST_PARALLEL_LEVEL say otherwise.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 # shellcheck source=scripts/common.sh
@@ -38,7 +39,7 @@ test_suite() {
   local selection=("$@")
   [[ -n ${TRAINWRIGHT_TEST_DATA:-} ]] || selection+=(--label-exclude '^data$')
   rm -f "$build_dir"/junit.xml "$build_dir"/tests/suites/*/*.log
-  run ctest --preset "$preset" --parallel "$(nproc)" --timeout 900 --no-tests=error --output-junit "$build_dir/junit.xml" \
+  run ctest --preset "$preset" --parallel "$(test_jobs)" --timeout 900 --no-tests=error --output-junit "$build_dir/junit.xml" \
     "${selection[@]}" < /dev/null || status=$?
   if [[ -s $build_dir/junit.xml ]]; then
     counts=$(scripts/test_report.py "$build_dir")

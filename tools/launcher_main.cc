@@ -5,16 +5,17 @@
 #include "lib/cli/tool.h"
 #include "tools/all_tools.h"
 
-// bin/<tool> of a tool whose engine needs LibTorch; TRAINWRIGHT_TOOL is its name.
+// bin/<tool> of a tool whose engine needs LibTorch, which is in TRAINWRIGHT_TORCH_FOLDER; TRAINWRIGHT_TOOL is
+// its name.
 int main(int argc, char** argv) {
   using namespace trainwright;
   if (!AsksAboutCommandLine(std::vector<std::string>(argv, argv + argc))) {
-    return BecomeEngine(TRAINWRIGHT_TOOL, argv);
+    return BecomeEngine(TRAINWRIGHT_TOOL, TRAINWRIGHT_TORCH_FOLDER, argv);
   }
   for (const ToolDefinition& tool : AllTools()) {
     if (tool.info->name != TRAINWRIGHT_TOOL) continue;
     return RunTool(argc, argv, *tool.info, tool.define,
-                   [&](ToolRun&) { return BecomeEngine(TRAINWRIGHT_TOOL, argv); });
+                   [&](ToolRun&) { return BecomeEngine(TRAINWRIGHT_TOOL, TRAINWRIGHT_TORCH_FOLDER, argv); });
   }
-  return BecomeEngine(TRAINWRIGHT_TOOL, argv);
+  return BecomeEngine(TRAINWRIGHT_TOOL, TRAINWRIGHT_TORCH_FOLDER, argv);
 }

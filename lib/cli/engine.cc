@@ -11,6 +11,7 @@
 
 #include "lib/base/error.h"
 #include "lib/base/log.h"
+#include "lib/io/command.h"
 
 namespace trainwright {
 
@@ -50,6 +51,25 @@ bool LacksRoom(const std::string& engine, char** argv) {
   return !WIFEXITED(status) || WEXITSTATUS(status) != 0;
 }
 
+/// A library that the loader does not find for the engine; empty: none. It would end the process by itself,
+/// with a message of its own and a status that no tool has.
+std::string LibraryNotFound(const std::string& engine) {
+  CommandOptions options;
+  options.timeout_s = 60;
+  options.keep_output = true;
+  options.arguments = {engine};
+  std::string found;
+  try {
+    found = RunCommand("LD_TRACE_LOADED_OBJECTS=1 \"$1\"", options).output;
+  } catch (const Error&) {
+    return "";  // the loader says what is wrong
+  }
+  const size_t end = found.find(" => not found");
+  if (end == std::string::npos) return "";
+  const size_t begin = found.find_last_of("\t\n", end) + 1;  // 0 where there is neither
+  return found.substr(begin, end - begin);
+}
+
 int Tell(const std::string& tool, const Error& error) {
   ConfigureLog(tool, LogLevel::kInfo);
   LogError(error.what());
@@ -77,13 +97,23 @@ std::string EnginePath(const std::string& program) {
       .string();
 }
 
-int BecomeEngine(const std::string& tool, char** argv) {
+int BecomeEngine(const std::string& tool, std::string_view torch_folder, char** argv) {
   std::error_code unknown;
   const std::string engine = EnginePath(fs::read_symlink("/proc/self/exe", unknown).string());
   SetEngineEnvironment();
   if (LacksRoom(engine, argv)) {
     return Tell(tool, Error(ErrorCode::kIo, "memory", "has no room for the tool's libraries", "",
                             "raise ulimit -v and ulimit -d"));
+  }
+  if (access((std::string(torch_folder) + "/libtorch_cpu.so").c_str(), R_OK) != 0) {
+    if (const std::string library = LibraryNotFound(engine); !library.empty()) {
+      return Tell(
+          tool, Error(ErrorCode::kIo, engine,
+                      "needs " + library + ", which is not in " + std::string(torch_folder), "",
+                      "LibTorch is missing or not readable there: run scripts/fetch_libtorch.sh, or name the "
+                      "folder of another copy in LD_LIBRARY_PATH; for several users, build with "
+                      "TRAINWRIGHT_TORCH_DIR in a folder that all can read"));
+    }
   }
   execv(engine.c_str(), argv);
   return Tell(

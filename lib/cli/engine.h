@@ -6,6 +6,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace trainwright {
@@ -19,8 +20,9 @@ std::string EnginePath(const std::string& program);
 /// Becomes the engine of this program, whose environment gets what its libraries read before main: unless the
 /// user says otherwise, MKL_CBWR=AUTO,STRICT (results that do not depend on the alignment of operands), and
 /// GOMP_SPINCOUNT=1000 where there is no OMP_WAIT_POLICY (idle threads leave the cores to others).
+/// \param torch_folder where the engine was built to find LibTorch
 /// \param argv as main got it
 /// \returns only when that fails: the exit status, with the error said
-int BecomeEngine(const std::string& tool, char** argv);
+int BecomeEngine(const std::string& tool, std::string_view torch_folder, char** argv);
 
 }  // namespace trainwright
