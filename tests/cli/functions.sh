@@ -9,6 +9,12 @@ fails() {
   grep -q -e "$text" err || { echo "$*: does not say '$text'"; cat err; exit 1; }
 }
 
+# need_real_data: sets data to the folder of real corpora; a test that has none is skipped.
+need_real_data() {
+  data=${TRAINWRIGHT_TEST_DATA:-}
+  [[ $data ]] || { echo 'TRAINWRIGHT_TEST_DATA names no folder of real data'; exit 77; }
+}
+
 # overrides NOTICE WANTED-LINE UNWANTED-KEY [VARIABLE=VALUE]... COMMAND...: of two options that exclude each other the
 # configuration has this one, and a notice tells why.
 overrides() {

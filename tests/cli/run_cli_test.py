@@ -5,7 +5,7 @@
   NAME.stdout.glob, NAME.stderr.glob   line by line; * stands for any text, a line ... for any lines
   NAME.exit                            the exit status; without it 0
 
-An output without a file is not looked at. The script runs by bash -euo pipefail in a new empty folder, with the
+An output without a file is not looked at. A script that lacks what it needs ends with 77, and this one does, too. The script runs by bash -euo pipefail in a new empty folder, with the
 built tools first in PATH, the functions of functions.sh and these variables:
 
   TRAINWRIGHT_SOURCE_DIR   the source tree
@@ -25,6 +25,7 @@ import sys
 import tempfile
 
 TIME_LIMIT_S = 580
+SKIPPED = 77
 FUNCTIONS = 'source "$TRAINWRIGHT_SOURCE_DIR/tests/cli/functions.sh"'
 
 
@@ -82,6 +83,9 @@ def main():
             return 1
     stdout, stderr = (stream.decode("utf-8", "replace") for stream in output)
     status = process.returncode if process.returncode >= 0 else 128 - process.returncode
+    if status == SKIPPED:
+        print(f"skipped: {stdout}{stderr}", end="")
+        return SKIPPED
 
     problems = [*check_stream("stdout", path, stdout, arguments.update), *check_stream("stderr", path, stderr, arguments.update)]
     exit_file = path.with_suffix(".exit")

@@ -1,5 +1,5 @@
 # The hashes are of the ids of the Python package tokenizers 0.23.3, one document a line, as a JSON list without spaces.
-data=${TRAINWRIGHT_TEST_DATA:?names no folder of real data}
+need_real_data
 check() {
   pretokenize --quiet --tokenizer "$data/tokenizers/gpt2.tokenizer.json" --no-eos --to jsonl "$data/bench/$1" |
     sed 's/.*"ids":\(.*\)}$/\1/' | tr -d ' ' | sha256sum | cut -c 1-64

@@ -1,5 +1,5 @@
 # The counts are those of the Python package sentencepiece 0.2.3, which encoded each document of the same files.
-data=${TRAINWRIGHT_TEST_DATA:?names no folder of real data}
+need_real_data
 count() {
   pretokenize --quiet --no-eos --tokenizer "$data/tokenizers/mistral-v1.model" --summary counts.json "$data/bench/$1" > tokens
   grep -o '"tokens": *[0-9]*' counts.json | tr -dc 0-9
