@@ -17,7 +17,7 @@
 #   TRAIN_OPTION   of train(1), as --quant nf4, --lr 1e-4, --batch 4 or --eval-split 0.05
 #
 # May be stopped at any moment and run again with the same arguments: what is done is not done twice, and training goes on where
-# it was. The tools are those of PATH, or else of build/release.
+# it was. After a longer run DIR/model is merged again, and replaced. The tools are those of PATH, or else of build/release.
 set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 # shellcheck source=scripts/common.sh
@@ -42,6 +42,7 @@ done
 model=${arguments[0]} data=${arguments[1]}
 [[ -e $model/config.json ]] || die "$model is no folder of a model: it has no config.json" "save_pretrained() of transformers writes one"
 [[ -r $data ]] || die "$data cannot be read"
+[[ -f $data ]] || die "$data is no file, and it is read more than once" "write what comes from it to a file"
 command -v train > /dev/null || export PATH=$root/build/release/bin:$PATH
 command -v train > /dev/null || die "there is no train" "scripts/quickstart.sh builds the tools"
 [[ $seq ]] || seq=$(python3 -c '
@@ -124,9 +125,30 @@ heading "2/4 Training"
 run train --resume --data "$out/data" --init "$model" --lora "$lora" --objective sft --seq "$seq" --epochs "$epochs" "$@" \
   --out "$out/run"
 
+# merged_adapter: the sha256 of the adapter that the merged model was made from; nothing where the model does not say.
+merged_adapter() {
+  python3 -c '
+import json, sys
+try:
+    inputs = json.load(open(sys.argv[1]))["provenance"]["inputs"]
+    print(*(one["files"][sys.argv[2]] for one in inputs if sys.argv[2] in one["files"]))
+except (OSError, ValueError, LookupError, TypeError, AttributeError):
+    pass  # of another program, or an earlier version' "$out/model/metadata.json" adapter_model.safetensors
+}
+
 heading "3/4 Merging"
 if [[ -e $out/model/config.json ]]; then
-  say "$out/model is there already: remove it to merge again"
+  merged=$(merged_adapter)
+  adapter=$(sha256sum < "$out/run/latest/adapter_model.safetensors")
+  if [[ $merged && $merged != "${adapter%% *}" ]]; then
+    say "$out/model is of an earlier checkpoint of $out/run, and gives way"
+    rm -rf "$out/model.new"
+    run train --merge "$out/run" --out "$out/model.new"
+    rm -r "$out/model"
+    mv "$out/model.new" "$out/model"
+  else
+    say "$out/model is there already: remove it to merge again"
+  fi
 else
   run train --merge "$out/run" --out "$out/model"
 fi

@@ -28,6 +28,8 @@ if [[ -e $begun ]] && ! grep -q "\"length_rule\": \"tokens $tokens\"" "$begun"; 
   die "$work/runs/quickstart is a run of another number of tokens than $tokens: $(grep -o '"length_rule": [^,]*' "$begun")" \
     "give that number as --tokens, or another DIR"
 fi
+[[ ! -e $work/data || -L $work/data ]] ||
+  die "$work/data is there already, where a link to the example's data belongs" "give another DIR"
 mkdir -p "$work"
 work=$(cd "$work" && pwd)
 root=$PWD

@@ -45,6 +45,7 @@ fails 3 '9 longer than --seq 4 tokens' "$finetune" --out corrected --seq 4 model
 grep -q 'the model is corrected/model' told
 fails 1 'was made of other conversations' "$finetune" --out corrected model talks.jsonl
 fails 1 'cannot be read' "$finetune" model none.jsonl
+fails 1 'is no file, and it is read more than once' "$finetune" model <(cat talks.jsonl)
 fails 1 'takes a model and a file' "$finetune" model
 
 # A model without a template is tuned on none that nobody named.

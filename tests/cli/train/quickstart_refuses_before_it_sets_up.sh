@@ -9,3 +9,5 @@ pretokenize -q --format file text.txt | pack -q --chunk 256 -o shards/
 train -q --batch 1 --accum 1 --seq 32 --threads 1 --model ten-nano --tokens 64 --out work/runs/quickstart > /dev/null
 fails 1 'another number of tokens than 128: "length_rule": "tokens 64"' timeout 20 "$quickstart" --tokens 128 "$PWD/work"
 grep -q 'another DIR' err
+mkdir -p own/data
+fails 1 'own/data is there already' timeout 20 "$quickstart" "$PWD/own"
