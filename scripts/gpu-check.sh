@@ -22,7 +22,8 @@
 # compiler.
 #
 # A leased machine is sent 64 MiB at once, the tracked files of the clone with them: a bundle is refused that is larger than what
-# these, uncompressed, leave. They have 25 MiB; the bundle of the release build, which has no CUDA plugin, takes half of the rest.
+# these, uncompressed, leave. They have 25 MiB; the bundle of the release build, which has no CUDA plugin and is for --dry-run,
+# takes half of the rest.
 #
 # Exit 0: all steps passed or are not available there, 1: one failed or was not come to, 2: wrong usage, 5: no GPU, nothing run.
 set -euo pipefail

@@ -14,8 +14,8 @@ MOST_BYTES_SENT = 64 << 20  # at once to a leased machine: the bundle and the tr
 HERE = pathlib.Path(__file__).resolve().parent
 SOURCE = HERE.parent.parent
 TOOLS = ("train", "evaluate", "generate", "gpu-probe", "pretokenize", "pack")
-ENGINES = ("train-engine", "evaluate-engine", "generate-engine", "gpu-probe-engine", "libtrainwright_cuda.so",
-           "libtrainwright_nccl.so")
+CUDA_PLUGIN = "libtrainwright_cuda.so"
+ENGINES = ("train-engine", "evaluate-engine", "generate-engine", "gpu-probe-engine", CUDA_PLUGIN, "libtrainwright_nccl.so")
 TESTS = ("nn_test", "device_test", "train_test")  # those with cases of a GPU, which have cuda in their names
 PROGRAMS = (*TESTS, "kernel_speed")
 # Of the machine that runs them.
@@ -54,12 +54,21 @@ def libraries_of(programs):
     return sorted(path for path in found if not NOT_CARRIED.search(path))
 
 
+def has_cuda_plugin(build):
+    """Whether the build was configured with it, or is one that does not say."""
+    cache = build / "CMakeCache.txt"
+    setting = re.search(r"^TRAINWRIGHT_CUDA:\w+=(.*)$", cache.read_text() if cache.exists() else "", re.MULTILINE)
+    return setting is None or setting[1].upper() in ("ON", "TRUE", "YES", "Y", "1")
+
+
 def fill(folder, build):
     programs = ([f"bin/{name}" for name in TOOLS] + [f"libexec/trainwright/{name}" for name in ENGINES] +
                 [f"tests/{name}" for name in PROGRAMS])
     for name in programs:
         if not (build / name).exists():
             if name.endswith("_nccl.so"):  # built where nccl.h is
+                continue
+            if name.endswith(CUDA_PLUGIN) and not has_cuda_plugin(build):
                 continue
             raise BundleError(f"{build / name} is not built", "cmake --preset cuda && cmake --build --preset cuda")
         (folder / name).parent.mkdir(parents=True, exist_ok=True)

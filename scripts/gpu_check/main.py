@@ -84,6 +84,8 @@ def settings_of(options):
     if not has_gpu():
         print("gpu-check: no GPU: NOT RUN", file=sys.stderr)
         sys.exit(NO_GPU)
+    if not (root / "libexec/trainwright" / bundle.CUDA_PLUGIN).exists():
+        die(f"{root} has no {bundle.CUDA_PLUGIN}", "make a bundle of `cmake --preset cuda`; this one is for --dry-run")
     settings.torch = torch_folder()
     return settings
 
@@ -95,6 +97,8 @@ def main():
         try:
             print(f"gpu-check: {options.bundle}, {bundle.make(options.bundle, build):,} bytes; unpack it there by "
                   f"`{bundle.unpack_command(pathlib.Path(options.bundle).name)}`")
+            if not bundle.has_cuda_plugin(build):
+                print("gpu-check: the build has no CUDA plugin: the bundle is for --dry-run")
         except bundle.BundleError as error:
             die(str(error), error.hint)
         return 0

@@ -61,6 +61,16 @@ class BundleTest(Scratch):
             bundle.make(self.file, self.build)
         self.assertIn("tests/nn_test is not built", str(refused.exception))
 
+    def test_of_a_build_without_the_cuda_plugin_it_is_made_for_dry_runs(self):
+        (self.build / "libexec/trainwright" / bundle.CUDA_PLUGIN).unlink()
+        for setting, expected in (("ON", False), ("OFF", True)):
+            (self.build / "CMakeCache.txt").write_text(f"TRAINWRIGHT_CUDA:BOOL={setting}\n")
+            with self.subTest(setting):
+                if expected:
+                    self.assertGreater(bundle.make(self.file, self.build), 0)
+                else:
+                    self.assertRaises(bundle.BundleError, bundle.make, self.file, self.build)
+
     def test_may_weigh_what_the_tracked_files_leave_of_64_mib(self):
         clone = self.folder / "clone"
         (clone / "build").mkdir(parents=True)
@@ -75,17 +85,15 @@ class BundleTest(Scratch):
 
 
 class RealBundleTest(Scratch):
-    """Of this build. Where it has no CUDA plugin, another of its libraries has that place."""
+    """Of this build, with the CUDA plugin or without."""
 
     def setUp(self):
         super().setUp()
         self.build = self.folder / "build"
-        for name in PROGRAMS:
-            target = BUILD / name
-            if not target.exists() and name.endswith(".so"):
-                target = BUILD / "tests/plugins/nvml.so"
+        for name in [*PROGRAMS, "CMakeCache.txt"]:
             (self.build / name).parent.mkdir(parents=True, exist_ok=True)
-            (self.build / name).symlink_to(target)
+            if (BUILD / name).exists():
+                (self.build / name).symlink_to(BUILD / name)
 
     def test_fits_beside_the_tracked_files_and_runs_unpacked(self):
         file = self.folder / "bundle.tar.xz"
@@ -94,6 +102,7 @@ class RealBundleTest(Scratch):
         self.assertEqual((made.returncode, made.stderr), (0, ""))
         self.assertIn(f"{file.stat().st_size:,} bytes", made.stdout)
         print(made.stdout, end="")
+        self.assertEqual("is for --dry-run" in made.stdout, not bundle.has_cuda_plugin(self.build))
         self.assertLessEqual(file.stat().st_size, bundle.bytes_left())
         shutil.rmtree(self.build)
         self.assertIn(f"`{bundle.unpack_command(file.name)}`", made.stdout)
