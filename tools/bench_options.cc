@@ -58,8 +58,8 @@ void DefineCommandOptions(CLI::App& app, BenchOptions* options) {
   AddChoice(
       app, "--claims-size", &options->claims_size,
       {{"small", ClaimScale::kSmall}, {"guide", ClaimScale::kGuide}},
-      "Runs of --claims: small takes seconds a run; guide trains the models of refocused and rft with the "
-      "batches and lengths that their guides name, hours without a GPU.")
+      "Runs of --claims: small takes seconds a run; guide trains the models of refocused, rft and lora with "
+      "the batches and lengths that their guides name, hours without a GPU.")
       ->type_name("SIZE")
       ->group(group);
   app.add_flag("--no-shell", options->no_shell,
@@ -74,11 +74,12 @@ void DefineMeasurementOptions(CLI::App& app, BenchOptions* options) {
          "The number that decides: wall_s, cpu_s, max_memory_bytes, written_bytes or one of --metric.")
       ->type_name("METRIC")
       ->group(group);
-  app.add_option("--metric", options->metrics,
-                 "A number that the command reports in JSON, one object or one a line; the median over "
-                 "lines, or with mean:NAME the mean, with p99:NAME the 99th percentile, with final:NAME the "
-                 "last. More is better of mfu and of names that end in _per_s. --metric, --metric-file and "
-                 "--metric-skip each take the place of what --stages says.")
+  app.add_option(
+         "--metric", options->metrics,
+         "A number that the command reports in JSON, one object or one a line; the median over "
+         "lines, or with mean:NAME the mean, with p99:NAME the 99th percentile, with final:NAME the "
+         "last, with sum:NAME the sum of all. More is better of mfu, gpu_util and names that end in "
+         "_per_s. --metric, --metric-file and --metric-skip each take the place of what --stages says.")
       ->type_name("NAME")
       ->group(group);
   app.add_option(

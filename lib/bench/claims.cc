@@ -19,6 +19,7 @@
 #include "lib/bench/run_figures.h"
 #include "lib/bench/statistics.h"
 #include "lib/bench/system_claims.h"
+#include "lib/bench/time_shares.h"
 #include "lib/bench/until_stopped.h"
 #include "lib/report/table.h"
 
@@ -59,7 +60,7 @@ void JudgeAlone(const Claim& claim, const Measurement& measurement, Answer* answ
 
 MeasurementOptions OptionsAt(ClaimScale scale) {
   MeasurementOptions options;
-  options.command.timeout_s = scale == ClaimScale::kGuide ? 3600 : 600;
+  options.command.timeout_s = scale == ClaimScale::kGuide ? 4 * 3600 : 600;
   options.compare_output = false;
   options.min_rounds = 3;
   // Such a run is long enough to warm up by itself.
@@ -77,14 +78,17 @@ Measurement RunCommands(const Claim& claim, const std::vector<std::string>& metr
                      .skip = kWarmingSteps,
                      .may_lack = true};
   for (const std::string& metric : metrics) {
-    if (metric != kMemoryMetric && metric != kWholeRunMetric) options.metrics.names.push_back(metric);
+    if (metric == kMemoryMetric || metric == kWholeRunMetric) continue;
+    options.metrics.names.push_back(ReportedFor(metric));
   }
   std::vector<Variant> variants;
   if (!claim.absolute) {
     variants.push_back({"before", workplace.Train(claim.before, claim.data, claim.guide), ""});
   }
   variants.push_back({"after", workplace.Train(claim.after, claim.data, claim.guide), ""});
-  return Measure(variants, options, [](const Measurement&) { return false; });
+  Measurement measurement = Measure(variants, options, [](const Measurement&) { return false; });
+  for (const std::string& metric : metrics) AddShare(metric, &measurement);
+  return measurement;
 }
 
 Answer Judge(const Claim& claim, const std::string& metric, const Measurement& measurement, int processors) {
@@ -325,7 +329,7 @@ ClaimsResult CheckClaims(const ClaimsRequest& request, ProgressMode progress_mod
   const ClaimScale scale = request.scale;
   if (scale == ClaimScale::kGuide && !NamesSizes(request.system)) {
     throw Error(ErrorCode::kUsage, "--claims-size guide",
-                "the guide of " + request.system + " names no sizes", "", "refocused and rft do");
+                "the guide of " + request.system + " names no sizes", "", "refocused, rft and lora do");
   }
   const SystemClaims of_system = Selected(ClaimsOfSystem(request.system), request.only);
   const std::vector<Claim>& claims = of_system.claims;

@@ -20,10 +20,11 @@ namespace trainwright {
 
 /// One claim. Both commands are `train` with these flags added.
 struct Claim {
-  const char* system;
+  /// The numbered line of tests/promises/systems.tsv that it is of, as "D13": the letter is the system's.
+  const char* line;
   const char* text;  ///< as the guide puts it, shortened
-  /// A field of train's steps, its median or "mean:NAME", "max_memory_bytes" of the run, or
-  /// "run_tokens_per_s": by the time of the run.
+  /// A field of train's records, as ReadMetric takes it or "share:NAME" (time_shares.h), "max_memory_bytes"
+  /// of the run, or "run_tokens_per_s": by the time of the run.
   const char* metric;
   /// after / before that is claimed, at least; at most where less is better: times, memory. Of an absolute
   /// claim the value of `after` alone.

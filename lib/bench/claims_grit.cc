@@ -6,15 +6,15 @@ namespace trainwright {
 SystemClaims GritClaims() {
   SystemClaims described;
   described.claims = {
-      {"grit", "4 workers: loading 20-40 % faster", kDataWaitMetric, 1 / 1.2,
+      {"A39", "4 workers: loading 20-40 % faster", kDataWaitMetric, 1 / 1.2,
        "--objective grit --batch 32 --query-max-len 32 --passage-max-len 32 --workers 0",
        "--objective grit --batch 32 --query-max-len 32 --passage-max-len 32 --workers 4", false,
        ClaimData::kContrastive},
-      {"grit", "compilation: forward 15-25 % faster", kForwardMetric, 1 / 1.15, "--objective grit",
+      {"A40", "compilation: forward 15-25 % faster", kForwardMetric, 1 / 1.15, "--objective grit",
        "--objective grit --grit-compile graph", false, ClaimData::kContrastive},
-      {"grit", "checkpointing: memory -10-20 %", kMemoryMetric, 0.9, "--objective grit",
+      {"A41", "checkpointing: memory -10-20 %", kMemoryMetric, 0.9, "--objective grit",
        "--objective grit --checkpoint-activations full", false, ClaimData::kContrastive},
-      {"grit", "everything: 25-50 % faster", kWholeRunMetric, 1.25, "--objective grit",
+      {"A42", "everything: 25-50 % faster", kWholeRunMetric, 1.25, "--objective grit",
        "--objective grit --preset grit-fast", false, ClaimData::kContrastive},
   };
   described.contradictions = {

@@ -14,21 +14,21 @@ constexpr char kSaved[] = "--model {neox-512} --seq 512 --batch 2";
 SystemClaims RefocusedClaims() {
   SystemClaims described;
   described.claims = {
-      AtGuideSize(kLarger, {"refocused", "mixed precision: memory -50 %", kMemoryMetric, 0.5,
-                            "--mixed-precision no", "--mixed-precision bf16", false}),
-      AtGuideSize(kLarger, {"refocused", "mixed precision: 2x throughput", kSpeedMetric, 2,
-                            "--mixed-precision no", "--mixed-precision bf16", false}),
-      AtGuideSize(kLarger, {"refocused", "batch 1 -> 4: utilisation 2-4x", kFlopsMetric, 2, "--batch 1",
+      AtGuideSize(kLarger, {"B6", "mixed precision: memory -50 %", kMemoryMetric, 0.5, "--mixed-precision no",
+                            "--mixed-precision bf16", false}),
+      AtGuideSize(kLarger, {"B6", "mixed precision: 2x throughput", kSpeedMetric, 2, "--mixed-precision no",
+                            "--mixed-precision bf16", false}),
+      AtGuideSize(kLarger, {"B32", "batch 1 -> 4: utilisation 2-4x", kFlopsMetric, 2, "--batch 1",
                             "--batch 4", false}),
-      AtGuideSize(kLarger, {"refocused", "4 workers: loading 20-50 % faster", kDataWaitMetric, 1 / 1.2,
+      AtGuideSize(kLarger, {"B32", "4 workers: loading 20-50 % faster", kDataWaitMetric, 1 / 1.2,
                             "--workers 0 --prefetch 2", "--workers 4 --prefetch 4", false}),
-      AtGuideSize(kLarger, {"refocused", "cheap loop: Python overhead -5-15 %", kWholeRunMetric, 1.05,
+      AtGuideSize(kLarger, {"B32", "cheap loop: Python overhead -5-15 %", kWholeRunMetric, 1.05,
                             "--log-every 1", "--log-every 25", false}),
-      AtGuideSize(kSaved, {"refocused", "background upload: checkpoint blocks 90 % less", kBlockingMetric,
-                           0.1, "--steps 12 --save-every 2 --async-save off",
+      AtGuideSize(kSaved, {"B32", "background upload: checkpoint blocks 90 % less", kBlockingMetric, 0.1,
+                           "--steps 12 --save-every 2 --async-save off",
                            "--steps 12 --save-every 2 --async-save on", false}),
       CostOf(AtGuideSize(kSaved,
-                         {"refocused", "background upload: p99 of a step +5 % at most", kSlowStepMetric, 1.05,
+                         {"B21", "background upload: p99 of a step +5 % at most", kSlowStepMetric, 1.05,
                           "--steps 24 --save-every 0", "--steps 24 --save-every 4 --async-save on", false})),
   };
   described.contradictions = {

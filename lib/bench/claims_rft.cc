@@ -12,20 +12,19 @@ constexpr char kBaseline[] = "--model smollm2-360m --lora 16 --lora-alpha 64 --s
 SystemClaims RftClaims() {
   SystemClaims described;
   described.claims = {
-      AtGuideSize(kBaseline, {"rft", "fp16/bf16: 2-3x faster", kSpeedMetric, 2, "--mixed-precision no",
+      AtGuideSize(kBaseline, {"C2", "fp16/bf16: 2-3x faster", kSpeedMetric, 2, "--mixed-precision no",
                               "--mixed-precision bf16", false}),
-      AtGuideSize(kBaseline, {"rft", "fp16/bf16: memory -40 %", kMemoryMetric, 0.6, "--mixed-precision no",
+      AtGuideSize(kBaseline, {"C2", "fp16/bf16: memory -40 %", kMemoryMetric, 0.6, "--mixed-precision no",
                               "--mixed-precision bf16", false}),
-      AtGuideSize(kBaseline, {"rft", "checkpointing off: 20-30 % faster", kSpeedMetric, 1.2,
+      AtGuideSize(kBaseline, {"C4", "checkpointing off: 20-30 % faster", kSpeedMetric, 1.2,
                               "--checkpoint-activations full", "--checkpoint-activations no", false}),
-      CostOf(AtGuideSize(kBaseline, {"rft", "checkpointing off: memory +30-40 %", kMemoryMetric, 1.4,
+      CostOf(AtGuideSize(kBaseline, {"C4", "checkpointing off: memory +30-40 %", kMemoryMetric, 1.4,
                                      "--checkpoint-activations full", "--checkpoint-activations no", false})),
-      AtGuideSize(kBaseline, {"rft", "4 workers, pinned, prefetch 2: 1.5-2x", kDataWaitMetric, 1 / 1.5,
+      AtGuideSize(kBaseline, {"C5", "4 workers, pinned, prefetch 2: 1.5-2x", kDataWaitMetric, 1 / 1.5,
                               "--workers 0 --pin off", "--workers 4 --pin on --prefetch 2", false}),
-      AtGuideSize(kBaseline,
-                  {"rft", "compilation: 1.2-1.5x", kSpeedMetric, 1.2, "", "--compile graph", true}),
-      AtGuideSize(kBaseline, {"rft", "TF32: 1.2-1.5x", kSpeedMetric, 1.2, "--tf32 off", "--tf32 on", true}),
-      AtGuideSize(kShape, {"rft", "all together: 3-5x a epoch", kSpeedMetric, 3, "--preset rft-baseline",
+      AtGuideSize(kBaseline, {"C7", "compilation: 1.2-1.5x", kSpeedMetric, 1.2, "", "--compile graph", true}),
+      AtGuideSize(kBaseline, {"C12", "TF32: 1.2-1.5x", kSpeedMetric, 1.2, "--tf32 off", "--tf32 on", true}),
+      AtGuideSize(kShape, {"C19", "all together: 3-5x a epoch", kSpeedMetric, 3, "--preset rft-baseline",
                            "--preset rft-fast", false}),
   };
   described.contradictions = {

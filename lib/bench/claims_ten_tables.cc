@@ -251,7 +251,7 @@ void AddRecall(const ClaimsWorkplace& workplace, double training_s, ClaimsResult
 
 /// What each line of the guide says, and what becomes of it here.
 void AddGuide(const ClaimsWorkplace& workplace, ClaimsResult* result) {
-  const Claim profile = {"ten", "", kSpeedMetric, 1, "", "--profile 1", false};
+  const Claim profile = {"E25", "", kSpeedMetric, 1, "", "--profile 1", false};
   Table table({"guide", "it says", "here"});
   ordered_json rows = ordered_json::array();
   for (const GuideLine& line : TenGuide(AbsentFlags(profile, workplace.help()).empty())) {

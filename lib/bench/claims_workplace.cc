@@ -6,7 +6,6 @@
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
-#include <vector>
 
 #include "lib/base/error.h"
 #include "lib/base/rng.h"
@@ -113,11 +112,12 @@ bool ClaimsWorkplace::Takes(const std::string& flags, ClaimData data) const {
 std::string ClaimsWorkplace::Train(const std::string& flags, ClaimData data, const std::string& guide) const {
   const auto of_data = [&]() -> std::string {
     if (scale_ == ClaimScale::kGuide && !guide.empty()) {
-      return Path("ids.shards") + " --steps " + std::to_string(kGuideSteps) + " " +
-             WithGuideModels(guide, folder_.path());
+      return Path(data == ClaimData::kExamples ? "examples.shards" : "ids.shards") + " --steps " +
+             std::to_string(kGuideSteps) + " " + WithGuideModels(guide, folder_.path());
     }
     switch (data) {
       case ClaimData::kText:
+      case ClaimData::kExamples:
         return Path("text.shards") + " --model llama-1m --seq 256 --batch 2 --steps 12";
       case ClaimData::kContrastive:
         return Path("contrastive.shards") + " --model llama-1m --batch 16 --steps 12";
@@ -188,11 +188,16 @@ void ClaimsWorkplace::MakeGuideData() const {
   for (const GuideModel& model : GuideModels()) {
     WriteFileAtomically(Path(model.name + ".json"), AsBytes(model.config));
   }
-  const std::vector<uint16_t> ids = GuideIds(kTokens);
-  WriteFileAtomically(Path("ids.bin"), {reinterpret_cast<const uint8_t*>(ids.data()), 2 * ids.size()});
+  MakeIdShards("ids", GuideIds(kTokens));
+  MakeIdShards("examples", GuideExamples());
+}
+
+void ClaimsWorkplace::MakeIdShards(const std::string& name, const std::vector<uint16_t>& ids) const {
+  const std::string path = Path(name + ".bin");
+  WriteFileAtomically(path, {reinterpret_cast<const uint8_t*>(ids.data()), 2 * ids.size()});
   Run(tools_ + "pack --quiet --from nanogpt --vocab " + std::to_string(kGuideVocabulary) + " --eot " +
           std::to_string(kGuideVocabulary - 1) + " --chunk 1024 --shard-size 600KB -o " +
-          Path("ids.shards/") + " " + Path("ids.bin"),
+          Path(name + ".shards/") + " " + path,
       60);
 }
 

@@ -1,20 +1,23 @@
 /// Where the runs of a claim take place: the tools, and a folder with the made-up data that they train on.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <ostream>
 #include <string>
+#include <vector>
 
 #include "lib/bench/temporary_folder.h"
 
 namespace trainwright {
 
 /// What the runs of a claim train, and on what: llama-1m on documents of about 700 tokens or on contrastive
-/// records; or, long, a recurrent model of the size of ten-nano on one document of 327,680 tokens.
-enum class ClaimData { kText, kContrastive, kLong };
+/// records; or, long, a recurrent model of the size of ten-nano on one document of 327,680 tokens. kExamples
+/// are kText, but at the guide's size the few documents that it fine-tunes on.
+enum class ClaimData { kText, kContrastive, kLong, kExamples };
 
 /// kSmall is as ClaimData says. kGuide trains the model that the guide names, with its batch and length, on
-/// random ids (guide_models.h), where a claim says which (Claim::guide).
+/// random ids (guide_models.h), GuideIds or GuideExamples, where a claim says which (Claim::guide).
 enum class ClaimScale { kSmall, kGuide };
 
 class ClaimsWorkplace {
@@ -47,6 +50,8 @@ class ClaimsWorkplace {
 
  private:
   void MakeGuideData() const;
+  /// Path(name) + ".shards" of documents of ids.
+  void MakeIdShards(const std::string& name, const std::vector<uint16_t>& ids) const;
 
   const ClaimScale scale_;
   TemporaryFolder folder_;

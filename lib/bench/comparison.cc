@@ -76,7 +76,7 @@ std::string VerdictName(Verdict verdict, const std::string& metric) {
 
 bool HigherIsBetter(const std::string& metric) {
   const std::string field = FieldOfMetric(metric);
-  return field.ends_with("_per_s") || field == "mfu";
+  return field.ends_with("_per_s") || field == "mfu" || field == "gpu_util";
 }
 
 double Comparison::ratio() const {

@@ -16,7 +16,7 @@ enum class Verdict { kFaster, kSlower, kSame, kUndecided };
 /// "faster", "slower", "same", "undecided"; for metrics that are no times "better" and "worse".
 std::string VerdictName(Verdict verdict, const std::string& metric);
 
-/// Whether more of a metric is better, whatever its mark: rates (fields that end in _per_s) and mfu.
+/// Whether more of a metric is better, whatever its mark: rates (fields that end in _per_s), mfu, gpu_util.
 bool HigherIsBetter(const std::string& metric);
 
 /// A ratio as a change: 1.021 is "+2.1 %".

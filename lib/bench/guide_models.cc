@@ -26,6 +26,22 @@ GuideModel Neox(const std::string& name, int hidden_size, int layers, int heads)
   return {name, config.dump(1)};
 }
 
+/// One random document after the other.
+class Documents {
+ public:
+  void AppendTo(std::vector<uint16_t>* ids) {
+    for (uint64_t left = 32 + rng_.Bits(counter_++) % 256; left > 0; --left) {
+      ids->push_back(static_cast<uint16_t>(rng_.Bits(counter_++) % kEndOfText));
+    }
+    ids->push_back(kEndOfText);
+  }
+
+ private:
+  static constexpr uint16_t kEndOfText = kGuideVocabulary - 1;
+  const Rng rng_ = Rng(1, "claims ids");
+  uint64_t counter_ = 0;
+};
+
 }  // namespace
 
 std::vector<GuideModel> GuideModels() {
@@ -33,16 +49,16 @@ std::vector<GuideModel> GuideModels() {
 }
 
 std::vector<uint16_t> GuideIds(size_t tokens) {
-  constexpr uint16_t kEndOfText = kGuideVocabulary - 1;
-  const Rng rng(1, "claims ids");
-  uint64_t counter = 0;
+  Documents documents;
   std::vector<uint16_t> ids;
-  while (ids.size() < tokens) {
-    for (uint64_t left = 32 + rng.Bits(counter++) % 256; left > 0; --left) {
-      ids.push_back(static_cast<uint16_t>(rng.Bits(counter++) % kEndOfText));
-    }
-    ids.push_back(kEndOfText);
-  }
+  while (ids.size() < tokens) documents.AppendTo(&ids);
+  return ids;
+}
+
+std::vector<uint16_t> GuideExamples() {
+  Documents documents;
+  std::vector<uint16_t> ids;
+  for (int i = 0; i < kGuideExamples; ++i) documents.AppendTo(&ids);
   return ids;
 }
 

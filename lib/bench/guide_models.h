@@ -13,6 +13,8 @@ namespace trainwright {
 inline constexpr uint32_t kGuideVocabulary = 50257;
 /// Steps of such a run, of which the first two warm up.
 inline constexpr int kGuideSteps = 4;
+/// Of the guide of the LoRA trainer.
+inline constexpr int kGuideExamples = 171;
 
 struct GuideModel {
   std::string name;    ///< "neox-768"
@@ -26,6 +28,8 @@ std::vector<GuideModel> GuideModels();
 /// Documents of 32 to 287 random ids, each with the id 50256 after it: 16 bits an id, as nanoGPT stores
 /// them. The same bytes each time.
 std::vector<uint16_t> GuideIds(size_t tokens);
+/// The first kGuideExamples of these documents.
+std::vector<uint16_t> GuideExamples();
 
 /// The flags with "{NAME}" of a model of GuideModels replaced by the path of its configuration.
 /// \param folder with a file NAME.json for each

@@ -28,6 +28,7 @@ constexpr char kFolderMark[] = "{dir}";
 constexpr char kFinalMark[] = "final:";
 constexpr char kMeanMark[] = "mean:";
 constexpr char kSlowMark[] = "p99:";
+constexpr char kSumMark[] = "sum:";
 
 /// The folder of a run, made only when a text asks for it.
 class RunFolder {
@@ -144,6 +145,9 @@ class Runner {
 /// Nothing where there is no value; NaN where one that counts is no finite number.
 std::optional<double> MetricOf(const std::vector<double>& values, const std::string& name, int64_t skip) {
   if (name.starts_with(kFinalMark)) return values.empty() ? std::nullopt : std::optional(values.back());
+  if (name.starts_with(kSumMark)) {
+    return values.empty() ? std::nullopt : std::optional(std::accumulate(values.begin(), values.end(), 0.0));
+  }
   if (static_cast<int64_t>(values.size()) <= skip) return std::nullopt;
   std::vector<double> rest(values.begin() + skip, values.end());
   for (const double value : rest) {
@@ -171,7 +175,7 @@ void RequireRunFolders(const std::vector<Variant>& variants, const MetricSource&
 }
 
 std::string FieldOfMetric(const std::string& name) {
-  for (const char* mark : {kFinalMark, kMeanMark, kSlowMark}) {
+  for (const char* mark : {kFinalMark, kMeanMark, kSlowMark, kSumMark}) {
     if (name.starts_with(mark)) return name.substr(std::strlen(mark));
   }
   return name;

@@ -34,11 +34,11 @@ struct MetricSource {
   bool may_lack = false;           ///< a run that reports none of a name is measured without it, not refused
 };
 
-/// The field that a metric is a number of: "mfu" of "mfu", "mean:mfu", "p99:mfu" and "final:mfu".
+/// The field that a metric is a number of: "mfu" of "mfu", "mean:mfu", "p99:mfu", "final:mfu" and "sum:mfu".
 std::string FieldOfMetric(const std::string& name);
 /// The median of a field over a text's records; "mean:NAME" is the mean, "p99:NAME" the 99th percentile by
-/// the nearest rank, "final:NAME" the last value. NaN where a value that counts is no finite number: null,
-/// NaN or an infinity, as a run that diverged reports them.
+/// the nearest rank, "final:NAME" the last value, "sum:NAME" the sum of all, none skipped. NaN where a value
+/// that counts is no finite number: null, NaN or an infinity, as a run that diverged reports them.
 /// \throws Error{kBadInput} naming `object` when the text has no such field
 double ReadMetric(const std::string& text, const std::string& name, int64_t skip, const std::string& object);
 /// The same over finite numbers alone, as of a field that is null where there is nothing to report; nothing

@@ -20,6 +20,9 @@ inline constexpr char kFlopsMetric[] = "model_flops_per_s";
 /// That the training thread loses to a checkpoint.
 inline constexpr char kBlockingMetric[] = "mean:stall_s";
 inline constexpr char kSlowStepMetric[] = "p99:step_time_s";
+/// Of the run's time.
+inline constexpr char kEvaluationShare[] = "share:eval_time_s";
+inline constexpr char kCleanupShare[] = "share:cleanup_s";
 
 inline Claim CostOf(Claim claim) {
   claim.cost = true;

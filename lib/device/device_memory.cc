@@ -2,6 +2,9 @@
 
 #include <c10/core/CachingDeviceAllocator.h>
 
+#include <chrono>
+
+#include "lib/base/elapsed.h"
 #include "lib/base/error.h"
 #include "lib/device/cuda_backend.h"
 
@@ -40,8 +43,11 @@ int64_t PeakDeviceBytes(c10::Device device) {
   return Ask(device, &CudaPlugin::peak_memory_bytes);
 }
 
-void EmptyDeviceCache(c10::Device device) {
-  if (!device.is_cpu()) c10::getDeviceAllocator(device.type())->emptyCache();
+std::optional<double> EmptyDeviceCache(c10::Device device) {
+  if (device.is_cpu()) return std::nullopt;
+  const auto start = std::chrono::steady_clock::now();
+  c10::getDeviceAllocator(device.type())->emptyCache();
+  return SecondsSince(start);
 }
 
 }  // namespace trainwright

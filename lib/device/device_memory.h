@@ -4,6 +4,7 @@
 #include <c10/core/Device.h>
 
 #include <cstdint>
+#include <optional>
 
 namespace trainwright {
 
@@ -19,7 +20,8 @@ int64_t CapDeviceMemory(c10::Device device, double fraction);
 /// The most that tensors have taken at a time, in bytes.
 int64_t PeakDeviceBytes(c10::Device device);
 /// Gives the driver what torch's allocator of the device keeps free, so that others can have it; the next
-/// tensors take it again. Nothing on a CPU.
-void EmptyDeviceCache(c10::Device device);
+/// tensors take it again.
+/// \returns the seconds that it took; nullopt on a CPU, where there is nothing to do
+std::optional<double> EmptyDeviceCache(c10::Device device);
 
 }  // namespace trainwright

@@ -59,6 +59,12 @@ void EncodeWaits(const RankWaits& waits, double time_s, nlohmann::ordered_json* 
   (*fields)["rank_wait_share"] = waits.ShareOf(time_s);
 }
 
+/// What only some steps take time for.
+void EncodeTimes(const StepReport& report, int64_t ranks, nlohmann::ordered_json* fields) {
+  if (ranks > 1) (*fields)["exchange_wait_s"] = report.exchange_wait_s;
+  if (report.cleanup_s) (*fields)["cleanup_s"] = *report.cleanup_s;
+}
+
 void EncodeTexts(const StepReport& report, nlohmann::ordered_json* fields) {
   if (report.tokens_if_padded > 0) (*fields)["tokens_if_padded"] = report.tokens_if_padded;
   if (report.texts == TextCounts{}) return;
@@ -261,7 +267,7 @@ void RunRecorder::WriteStep(const StepReport& report, double epochs, bool saving
                                    {"resident_bytes", resident_bytes},
                                    {"max_memory_bytes", PeakResidentBytes()}};
   EncodeDevice(facts_, options_, &fields);
-  if (plan.ranks > 1) fields["exchange_wait_s"] = report.exchange_wait_s;
+  EncodeTimes(report, plan.ranks, &fields);
   EncodeWaits(report.rank_waits, report.step_time_s, &fields);
   if (const auto cost = Cost()) fields["cost"] = *cost;
   if (!report.source_tokens.empty()) fields["source_tokens"] = report.source_tokens;

@@ -415,8 +415,8 @@ bool Session::StepAndSave(bool time_to_save) {
   const double epochs_before = run_->epochs();
   if (saver_) saver_->FinishSave(/*wait=*/false);
   const bool saving = saver_ && saver_->busy();
-  const StepReport report = InWhatMemoryThereIs([&] { return trainer_->Step(read); });
-  if (due(settings_.empty_cache_every)) EmptyDeviceCache(run_->compute.device);
+  StepReport report = InWhatMemoryThereIs([&] { return trainer_->Step(read); });
+  if (due(settings_.empty_cache_every)) report.cleanup_s = EmptyDeviceCache(run_->compute.device);
   for (const auto& [name, loader] : run_->loaders) {
     for (const std::string& warning : loader->TakeWarnings()) listener_->RecordWarning(warning);
   }

@@ -86,6 +86,8 @@ struct StepReport {
   double data_wait_s = 0;      ///< the part of step_time_s spent waiting for samples
   double exchange_wait_s = 0;  ///< likewise, for other ranks
   RankWaits rank_waits;        ///< of all ranks for others, since they last reported it: a step's
+  /// Behind the step, of emptying the cache of a GPU's allocator; nullopt where it was not.
+  std::optional<double> cleanup_s;
 
   /// A term's mean; it must be one of the objective's.
   double term(const std::string& name) const;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "lib/bench/claims_ten_guide.h"
@@ -24,7 +25,7 @@ TEST(ClaimsTest, EverySystemOfTheGuidesHasClaims) {
 TEST(ClaimsTest, EveryGuidesContradictionsAreCitedAndAboutClaimsOfItsOwn) {
   for (const SystemClaims& system :
        {GritClaims(), RefocusedClaims(), RftClaims(), LoraClaims(), TenClaims()}) {
-    const std::string name = system.claims.front().system;
+    const std::string name = system.claims.front().line;
     EXPECT_FALSE(system.contradictions.empty()) << name;
     for (const Contradiction& contradiction : system.contradictions) {
       const bool is_about_one =
@@ -86,7 +87,48 @@ TEST(ClaimsTest, EachClaimOfRefocusedAndRftIsMeasuredByWhatItIsAboutAtTheSizeOfI
             (std::vector<std::string>{"tokens_per_s", "max_memory_bytes", "tokens_per_s", "max_memory_bytes",
                                       "mean:data_wait_s", "tokens_per_s", "tokens_per_s", "tokens_per_s"}));
   EXPECT_TRUE(NamesSizes("refocused") && NamesSizes("rft"));
-  EXPECT_FALSE(NamesSizes("grit") || NamesSizes("lora") || NamesSizes("ten"));
+  EXPECT_FALSE(NamesSizes("grit") || NamesSizes("ten"));
+}
+
+TEST(ClaimsTest, EveryLineThatClaimsSomethingOfASystemHasARowOfItsOwn) {
+  const auto lines_of = [](const std::string& system) {
+    std::set<std::string> lines;
+    for (const Claim& claim : ClaimsOf(system)) lines.insert(claim.line);
+    return lines;
+  };
+  using Lines = std::set<std::string>;
+  EXPECT_EQ(lines_of("grit"), (Lines{"A39", "A40", "A41", "A42"}));
+  EXPECT_EQ(lines_of("refocused"), (Lines{"B6", "B21", "B32"}));
+  EXPECT_EQ(lines_of("rft"), (Lines{"C2", "C4", "C5", "C7", "C12", "C19"}));
+  EXPECT_EQ(lines_of("lora"), (Lines{"D1", "D3", "D4", "D6", "D7", "D8", "D9", "D13", "D14", "D15", "D16",
+                                     "D17", "D18", "D19", "D20", "D21", "D23"}));
+  // What is no ratio of two runs, E10, E16 and E31, is in the table of its guide.
+  EXPECT_EQ(lines_of("ten"), (Lines{"E1", "E2", "E6", "E14", "E15", "E30"}));
+}
+
+/// The quantity and the flags of the guide that a claim of the LoRA trainer is measured by.
+std::pair<std::string, std::string> MeasuredOfLora(const std::string& text) {
+  for (const Claim& claim : ClaimsOf("lora")) {
+    if (std::string(claim.text).starts_with(text)) return {claim.metric, claim.guide};
+  }
+  ADD_FAILURE() << text;
+  return {};
+}
+
+TEST(ClaimsTest, ClaimsOfLoraAreMeasuredAtTheSizeOfItsGuide) {
+  EXPECT_TRUE(NamesSizes("lora"));
+  for (const Claim& claim : ClaimsOf("lora")) {
+    EXPECT_NE(std::string(claim.guide).find("--model tinyllama-1.1b "), std::string::npos) << claim.text;
+    EXPECT_EQ(claim.data, ClaimData::kExamples) << claim.text;
+  }
+  for (const char* of_whole_runs : {"evaluation", "fewer evaluations", "all together"}) {
+    EXPECT_NE(MeasuredOfLora(of_whole_runs).second.find(" --steps 84"), std::string::npos) << of_whole_runs;
+  }
+}
+
+TEST(ClaimsTest, AShareOfTheTimeIsMeasuredByThatShare) {
+  EXPECT_EQ(MeasuredOfLora("evaluation: 25 -> 10 % of the time").first, "share:eval_time_s");
+  EXPECT_EQ(MeasuredOfLora("cleanup: 2 -> 0.5 % of the time").first, "share:cleanup_s");
 }
 
 TEST(ClaimsTest, PeakMemoryIsTheDevicesWhereThereIsAGpu) {

@@ -48,6 +48,7 @@ TEST(ComparisonTest, ANumberIsJudgedAlikeWithAnyMark) {
   for (const std::string& mark :
        {std::string(), std::string("mean:"), std::string("p99:"), std::string("final:")}) {
     EXPECT_TRUE(HigherIsBetter(mark + "mfu")) << mark;
+    EXPECT_TRUE(HigherIsBetter(mark + "gpu_util")) << mark;
     EXPECT_TRUE(HigherIsBetter(mark + "tokens_per_s")) << mark;
     EXPECT_FALSE(HigherIsBetter(mark + "loss_nats")) << mark;
     EXPECT_EQ(VerdictName(Verdict::kSlower, mark + "step_time_s"), "slower") << mark;

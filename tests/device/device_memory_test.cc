@@ -4,6 +4,8 @@
 #include <c10/core/CachingDeviceAllocator.h>
 #include <gtest/gtest.h>
 
+#include <optional>
+
 namespace trainwright {
 namespace {
 
@@ -29,6 +31,15 @@ TEST(DeviceMemoryTest, EmptiesTheCacheOfTheDevicesAllocatorAndNoneOfACpu) {
   EXPECT_EQ(allocator.emptied, 1);
   EmptyDeviceCache(c10::Device(c10::DeviceType::CPU));
   EXPECT_EQ(allocator.emptied, 1);
+}
+
+TEST(DeviceMemoryTest, TellsHowLongTheCacheTookAndNothingOfACpu) {
+  static CountingAllocator allocator;  // torch keeps it
+  c10::SetAllocator(c10::DeviceType::PrivateUse1, &allocator);
+  const std::optional<double> took_s = EmptyDeviceCache(c10::Device(c10::DeviceType::PrivateUse1, 0));
+  ASSERT_TRUE(took_s.has_value());
+  EXPECT_GE(*took_s, 0);
+  EXPECT_EQ(EmptyDeviceCache(c10::Device(c10::DeviceType::CPU)), std::nullopt);
 }
 
 }  // namespace

@@ -374,7 +374,7 @@ TEST(BenchToolTest, RunsOfTheGuidesSizesAreSuchAsTrainTakes) {
                " && pack -q --from nanogpt --vocab 50257 --eot 50256 --chunk 1024 -o ids/ ids.bin");
   ASSERT_EQ(packed.exit_status, 0) << packed.standard_error;
   std::set<std::string> runs;
-  for (const char* system : {"refocused", "rft"}) {
+  for (const char* system : {"refocused", "rft", "lora"}) {
     for (const Claim& claim : ClaimsOf(system)) {
       for (const char* flags : {claim.before, claim.after}) {
         if (!claim.needs_gpu && AbsentFlags(claim, RunShell("train --help").standard_output).empty()) {

@@ -212,6 +212,7 @@ class ToyRecordsTest : public testing::Test {
       reports_.push_back(run.trainer.Step());
       reports_.back().tokens_if_padded = tokens_if_padded_;
       reports_.back().texts = texts_;
+      if (step == cleaned_up_after_) reports_.back().cleanup_s = 0.5;
       recorder.RecordStep(reports_.back(), 0, false);
     }
     Evaluation evaluation = run.trainer.objective().Evaluate(run.model.get(), run.set, {});
@@ -225,6 +226,7 @@ class ToyRecordsTest : public testing::Test {
   TemporaryFolder folder_;
   int64_t tokens_if_padded_ = 0;  ///< of each step
   TextCounts texts_;              ///< likewise
+  int cleaned_up_after_ = -1;     ///< the number of a step, from 0
   std::function<std::optional<double>()> gpu_use_;
   std::vector<EvaluationMeasure> more_measures_;  ///< of the evaluation
   std::vector<StepReport> reports_;
@@ -269,6 +271,16 @@ TEST_F(ToyRecordsTest, TheMetricsTellHowBusyAGpuIsWhereThatIsKnown) {
     if (record.at("type") == "step") told.push_back(record.value("gpu_util", -1.0));
   });
   EXPECT_EQ(told, (std::vector<double>{0.25, 0.5, -1, 1, 1.25}));
+}
+
+TEST_F(ToyRecordsTest, TheMetricsTellWhatCleaningUpTookWhereItWasDone) {
+  cleaned_up_after_ = 3;
+  Train();
+  std::vector<double> told;
+  ForEachMetricsRecord(metrics_path_, [&](const nlohmann::ordered_json& record) {
+    if (record.at("type") == "step") told.push_back(record.value("cleanup_s", -1.0));
+  });
+  EXPECT_EQ(told, (std::vector<double>{-1, -1, -1, 0.5, -1}));
 }
 
 TEST_F(ToyRecordsTest, TheMetricsTellTheTextsOfEveryStepThatHasSome) {

@@ -4,8 +4,10 @@
 
 #include <c10/core/CachingDeviceAllocator.h>
 
+#include <chrono>
 #include <cstdlib>
 
+#include "lib/base/elapsed.h"
 #include "lib/base/error.h"
 
 namespace trainwright {
@@ -27,8 +29,11 @@ int64_t PeakDeviceBytes(c10::Device) {
   return 0;
 }
 
-void EmptyDeviceCache(c10::Device device) {
-  if (!device.is_cpu()) c10::getDeviceAllocator(device.type())->emptyCache();
+std::optional<double> EmptyDeviceCache(c10::Device device) {
+  if (device.is_cpu()) return std::nullopt;
+  const auto start = std::chrono::steady_clock::now();
+  c10::getDeviceAllocator(device.type())->emptyCache();
+  return SecondsSince(start);
 }
 
 }  // namespace trainwright
