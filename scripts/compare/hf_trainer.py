@@ -1,14 +1,15 @@
 #!/usr/bin/env python3
-"""Trains and evaluates a model with Hugging Face's Trainer on what `train` trained on, and what `evaluate` read.
+"""Trains with Hugging Face's Trainer what `train` trained, or evaluates what `evaluate` read, as often as it is asked to.
 
-usage: hf_trainer.py --init CHECKPOINT --plan PLAN.json --train CHUNKS.jsonl --evaluation CHUNKS.jsonl --steps N
-                     [--compile MODE] [--threads N]
+usage: hf_trainer.py --init CHECKPOINT --plan PLAN.json --train CHUNKS.jsonl [--evaluation CHUNKS.jsonl] [--compile MODE]
+                     [--threads N]
 
 Same start, tokens, order, schedule and optimiser as the run that the plan comes from. Every sample must be one span of
-one document, so that both sides compute the same attention. Before it, evaluates the same weights on the chunks of
---evaluation. --compile takes a mode of torch.compile, by the Trainer's own arguments: compiling is in the first evaluation and in
-the first steps. Prints one JSON object: the loss, and wall and CPU time, of each step, the evaluation's loss and
-times. Needs torch, transformers, accelerate.
+one document, so that both sides compute the same attention. It is the other end of a Worker (protocol.py). Training goes on
+by as many steps as a request asks for ({"steps": 3}), and each answer has the loss, and wall and CPU time, of each. With
+--evaluation it does not train: each answer is of an evaluation of the first weights on the whole batches of those chunks, as
+many as the request names ({"batches": 2}) or all of them ({}). --compile takes a mode of torch.compile, by the Trainer's own
+arguments: compiling is in the first steps and in the first evaluation. Needs torch, transformers, accelerate.
 """
 import time
 
@@ -31,6 +32,15 @@ import protocol  # noqa: E402
 import sample_order  # noqa: E402
 from pytorch_loop import adamw, learning_rate  # noqa: E402
 
+# Of those in the data: after them training begins with the first again.
+MOST_STEPS_OF_SAMPLES = 64
+# A Trainer knows its last step; here the requests decide.
+NO_LAST_STEP = 1_000_000
+
+
+def max_memory_bytes():
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+
 
 class Samples(torch.utils.data.Dataset):
     def __init__(self, samples):
@@ -46,30 +56,80 @@ class Samples(torch.utils.data.Dataset):
         return {"input_ids": tokens, "labels": following, "shift_labels": following}  # each at its token's place
 
 
-class Clock(transformers.TrainerCallback):
-    def __init__(self):
-        self.begin, self.first_unix_s, self.step_times_s, self.cpu_times_s, self.losses_nats = None, None, [], [], []
+class Rounds(transformers.TrainerCallback):
+    """Lets a Trainer take as many steps as each request asks for. With the last request the process ends."""
+
+    def __init__(self, tokens):
+        self.requests, self.tokens, self.first_unix_s = protocol.requests(), tokens, None
+        self.answer, self.left, self.told, self.begin = None, 0, {}, None
+
+    def take(self):
+        """Waits for a request, from which on its first step is timed."""
+        request, self.answer = next(self.requests, (None, None))
+        if request is None:
+            sys.exit()
+        self.left, self.told = request["steps"], {"losses_nats": [], "step_times_s": [], "cpu_times_s": []}
+        self.begin = time.monotonic(), time.process_time()
+
+    def on_train_begin(self, args, state, control, **kwargs):
+        self.take()
 
     def on_step_begin(self, args, state, control, **kwargs):
         self.first_unix_s = self.first_unix_s or time.time()
-        self.begin = self.begin or (time.monotonic(), time.process_time())
-
-    def on_step_end(self, args, state, control, **kwargs):
-        now = time.monotonic(), time.process_time()
-        self.step_times_s.append(now[0] - self.begin[0])
-        self.cpu_times_s.append(now[1] - self.begin[1])
-        self.begin = now
 
     def on_log(self, args, state, control, logs=None, **kwargs):
-        if "loss" in logs:
-            self.losses_nats.append(logs["loss"])
+        """A step's record is its end: what a Trainer does between two of them is the second's."""
+        if "loss" not in logs:
+            return
+        now = time.monotonic(), time.process_time()
+        for name, value in (("losses_nats", logs["loss"]), ("step_times_s", now[0] - self.begin[0]),
+                            ("cpu_times_s", now[1] - self.begin[1])):
+            self.told[name].append(value)
+        self.begin, self.left = now, self.left - 1
+        if self.left == 0:
+            self.answer(protocol.whole_of_steps({
+                **self.told, "tokens": self.tokens, "import_s": imported_unix_s - started_unix_s,
+                "imported_unix_s": imported_unix_s, "first_micro_batch_unix_s": self.first_unix_s,
+                "max_memory_bytes": max_memory_bytes()}))
+            self.take()
+
+
+def train(options, plan, model, arguments):
+    length = plan["sequence_tokens"]
+    stream = sample_order.training_samples(sample_order.read_chunks(options.train), length, plan["seed"], plan["window_chunks"])
+    whole = (sample for sample in stream if len(sample[0][0]) == length)
+    step_samples = plan["batch"] * plan["accum"]
+    samples = Samples(list(itertools.islice(whole, MOST_STEPS_OF_SAMPLES * step_samples)))
+    optimizer = adamw(model, plan, lr=1.0, fused=True)
+    schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: learning_rate(plan, step))
+    transformers.Trainer(model=model, args=arguments, train_dataset=samples, optimizers=(optimizer, schedule),
+                         callbacks=[Rounds(step_samples * length)]).train()
+
+
+def evaluate(options, plan, model, arguments):
+    batch, length = plan["batch"], plan["sequence_tokens"]
+    held = [sample for sample in sample_order.stored_samples(sample_order.read_chunks(options.evaluation), length)
+            if len(sample[0][0]) == length]
+    held = held[:len(held) // batch * batch]  # of another shape the last batch would be compiled in a round
+    if not held:
+        sys.exit(f"{options.evaluation} has no batch of {batch} samples of {length} tokens")
+    trainer = transformers.Trainer(model=model, args=arguments)
+
+    def work(batches=None):
+        chosen = Samples(held if batches is None else held[:batches * batch])
+        told, took = protocol.timed(lambda: trainer.evaluate(chosen))
+        # Evaluating again, a Trainer would take the model as it was before it compiled it.
+        trainer.model = trainer.model_wrapped
+        return {"work": len(chosen) * length, **took, "loss_nats": told["eval_loss"], "max_memory_bytes": max_memory_bytes()}
+
+    protocol.serve(work)
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    for name in ("--init", "--plan", "--train", "--evaluation"):
+    for name in ("--init", "--plan", "--train"):
         parser.add_argument(name, required=True)
-    parser.add_argument("--steps", type=int, required=True)
+    parser.add_argument("--evaluation")
     parser.add_argument("--threads", type=int, default=os.cpu_count())
     parser.add_argument("--compile")
     options = parser.parse_args()
@@ -77,37 +137,16 @@ def main():
     transformers.logging.set_verbosity_error()
     with open(options.plan, encoding="utf-8") as file:
         plan = json.load(file)
-    chunks, length = sample_order.read_chunks(options.train), plan["sequence_tokens"]
-    stream = sample_order.training_samples(chunks, length, plan["seed"], plan["window_chunks"])
-    wanted = options.steps * plan["batch"] * plan["accum"]
-    whole = (sample for sample in stream if len(sample[0][0]) == length)
-    training = Samples(list(itertools.islice(whole, wanted)))
-    held = Samples([sample for sample in sample_order.stored_samples(sample_order.read_chunks(options.evaluation), length)
-                    if len(sample[0][0]) == length])
     model = transformers.AutoModelForCausalLM.from_pretrained(options.init, dtype=torch.float32)
-    optimizer = adamw(model, plan, lr=1.0, fused=True)
-    schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: learning_rate(plan, step))
-    clock = Clock()
     with tempfile.TemporaryDirectory() as folder:
         arguments = transformers.TrainingArguments(
-            output_dir=folder, max_steps=options.steps, per_device_train_batch_size=plan["batch"],
+            output_dir=folder, max_steps=NO_LAST_STEP, per_device_train_batch_size=plan["batch"],
             gradient_accumulation_steps=plan["accum"], per_device_eval_batch_size=plan["batch"],
             max_grad_norm=plan["clip"], bf16=plan["precision"] == "bf16", use_cpu=True, logging_steps=1,
             save_strategy="no", report_to=[], disable_tqdm=True, train_sampling_strategy="sequential",
             prediction_loss_only=True, remove_unused_columns=False, torch_compile=options.compile is not None,
             torch_compile_mode=options.compile)
-        trainer = transformers.Trainer(model=model, args=arguments, train_dataset=training,
-                                       optimizers=(optimizer, schedule), callbacks=[clock])
-        before = trainer.evaluate(held)
-        _, evaluation = protocol.timed(lambda: trainer.evaluate(held))
-        trainer.train()
-    print(json.dumps({
-        "losses_nats": clock.losses_nats, "step_times_s": clock.step_times_s, "cpu_times_s": clock.cpu_times_s,
-        "tokens": plan["batch"] * plan["accum"] * length,
-        "imported_unix_s": imported_unix_s, "first_micro_batch_unix_s": clock.first_unix_s,
-        "evaluation_loss_nats": before["eval_loss"], "evaluation": evaluation,
-        "evaluation_tokens": len(held) * length,
-        "max_memory_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024}))
+        (evaluate if options.evaluation else train)(options, plan, model, arguments)
 
 
 if __name__ == "__main__":

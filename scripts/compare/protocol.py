@@ -635,15 +635,24 @@ class Worker:
         self.close()
 
 
-def serve(work):
-    """A Worker's other end: answers each line of standard input by what `work` returns for it, a dictionary, until it ends.
+def requests():
+    """A Worker's other end, for a program that asks for its work: pairs of a request and of what sends the answer, a dictionary.
 
     Whatever else prints to standard output, as libraries do, goes to standard error.
     """
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
-    for line in sys.stdin:
-        print(json.dumps(work(**json.loads(line))), file=answers, flush=True)
+
+    def answer(told):
+        print(json.dumps(told), file=answers, flush=True)
+
+    return ((json.loads(line), answer) for line in sys.stdin)
+
+
+def serve(work):
+    """A Worker's other end: answers each line of standard input by what `work` returns for it, until it ends."""
+    for request, answer in requests():
+        answer(work(**request))
 
 
 def timed(work):

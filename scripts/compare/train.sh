@@ -2,7 +2,7 @@
 # Trains two models with `train` and with plain PyTorch, eager and compiled, side by side: speed, memory, losses.
 #
 # usage: scripts/compare/train.sh [--rounds N] [--cpus LIST] [--threads LIST] [--steps N] [--models LIST] [--precisions LIST]
-#                               [--modes LIST] [--losses [N]] [--hf] [--longest-answer S] OUT
+#                               [--peers LIST] [--modes LIST] [--losses [N]] [--longest-answer S] OUT
 #
 #   --rounds N         interleaved repetitions of every contestant (default: 5, the fewest of which anything is established)
 #   --cpus LIST        processors to be pinned to (default: those with the least to do)
@@ -11,10 +11,11 @@
 #   --steps N          optimizer steps a round, beside three that are not timed (default: 5)
 #   --models LIST      of nanogpt,llama (default: both)
 #   --precisions LIST  of fp32,bf16 (default: both)
-#   --modes LIST       of eager,compiled,max-autotune: PyTorch's contestants (default: all)
+#   --peers LIST       of pytorch,hf (default: pytorch). pytorch: a plain loop, and ours in bf16 beside ours in fp32. hf: of the Llama
+#                      Hugging Face's Trainer, and `evaluate` beside its evaluation
+#   --modes LIST       of eager,compiled,max-autotune: in which peers run (default: all)
 #   --losses [N]       compare losses of N steps (default: 50) too, with two more loops: one sums the gradients' norm in
 #                      float64, as train does, one computes everything in float64
-#   --hf               the Llama with Hugging Face's Trainer too, and `evaluate` beside its evaluation
 #   OUT                writes OUT.json, from which the same command goes on, and OUT.md
 #
 # Both models have 6 layers of width 384 and Mistral's vocabulary of 32,000; a step is 2,048 tokens. All contestants
@@ -39,7 +40,8 @@ scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 
 one_document_shards "$python" "$data" "$scratch"
-for evaluation in evaluation:300000 evaluation_few:30000; do
+# evaluate is timed by the difference of both. HF Trainer stays alive, and is timed by the first alone: whole batches of it.
+for evaluation in evaluation:60000 evaluation_few:15000; do
   head -c "${evaluation#*:}" "$scratch/text" |
     pretokenize --quiet --format lines --tokenizer "$data/tokenizers/mistral-v1.model" - |
     pack --quiet --chunk 4096 --mode concat -o "$scratch/${evaluation%:*}"

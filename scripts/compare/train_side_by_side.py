@@ -1,9 +1,9 @@
 """The runs and the report of train.sh, by the protocol of protocol.py.
 
-`train` starts anew in each round and its first three steps are not timed. PyTorch's contestants stay alive between rounds,
-each having taken three steps before the first; they go on with the steps that follow. HF Trainer starts anew in each round, and
-compiles in its first evaluation and steps, which are not timed. The losses of the steps that are not timed must be those of
-`train`. Work is tokens.
+`train` starts anew in each round and its first three steps are not timed. PyTorch's contestants and HF Trainer stay alive between
+rounds, each having taken three steps before the first, in which they compile; they go on with the steps that follow. HF Trainer
+evaluates the first weights in a process of its own, which has evaluated two batches before. The losses of the steps that are not
+timed must be those of `train`. Work is tokens.
 """
 import argparse
 import json
@@ -16,12 +16,13 @@ import sys
 import time
 
 import protocol
-from protocol import Comparison, Contestant, Sample, Worker
+from protocol import Comparison, Contestant, Worker
 from train_runs import figures_of, records_of, version_of
 
 HERE = pathlib.Path(__file__).resolve().parent
 PACKAGES = ("torch", "transformers")
-UNTIMED_STEPS = 3
+UNTIMED_STEPS, UNTIMED_BATCHES = 3, 2
+PEERS = ("pytorch", "hf")
 # Relative, of the losses of the steps that are not timed.
 LOSS_BOUND = {"fp32": 1e-3, "bf16": 1e-2}
 VOCABULARY, WIDTH, LAYERS = 32000, 384, 6
@@ -91,25 +92,14 @@ class Contest:
         return [sys.executable, HERE / script, "--init", self.initial, "--plan", self.plan, "--train",
                 os.path.join(self.options.scratch, "chunks.jsonl"), *flags]
 
-    def worker(self, mode, threads):
-        return Worker(self.torch_command("--serve", "--threads", threads, *(["--compile", mode] if mode else [])),
+    def worker(self, mode, threads, *flags, script="torch_train.py"):
+        return Worker(self.torch_command("--threads", threads, *(["--compile", mode] if mode else []), *flags, script=script),
                       longest_s=self.options.longest_answer)
 
     def warm(self, name, worker):
         told = worker.ask(steps=UNTIMED_STEPS)
         self.losses_nats[name] = told["losses_nats"]
         self.ready_s.setdefault(name, []).append(told["first_micro_batch_unix_s"] - worker.started_unix_s)
-
-    def hf_trainer(self, name, mode, threads):
-        """Its training and its evaluation are two aspects."""
-        steps = self.options.steps + UNTIMED_STEPS
-        done = protocol.run_command(self.torch_command(
-            "--threads", threads, "--steps", steps, "--evaluation", os.path.join(self.options.scratch, "evaluation.jsonl"),
-            *(["--compile", mode] if mode else []), script="hf_trainer.py"), timeout_s=self.options.longest_answer)
-        told = json.loads(done.stdout.splitlines()[-1])
-        self.losses_nats[name] = told["losses_nats"][:UNTIMED_STEPS]
-        return {"": protocol.timed_steps(told, UNTIMED_STEPS),
-                "evaluation": Sample.of(told["evaluation_tokens"], told["evaluation"], loss_nats=told["evaluation_loss_nats"])}
 
     def evaluate(self, threads):
         """Of many tokens less that of few: its start-up falls out."""
@@ -122,26 +112,42 @@ class Contest:
         (few, few_took), (many, many_took) = once("evaluation_few"), once("evaluation")
         return many_took.sample(many["tokens"] - few["tokens"], few_took, loss_nats=many["loss_nats"])
 
-    def compare(self, record, threads):
-        """Every contestant, pinned to as many processors as it has threads."""
-        hf, steps = self.options.hf and self.model == "llama", self.options.steps
+    def pytorch(self, mode_name, mode, threads, workers):
+        name, worker = f"PyTorch, {mode_name}", self.worker(mode, threads, "--serve")
+        workers.append(worker)
+        return Contestant(name, lambda: worker.sample(steps=self.options.steps), "PyTorch", lambda: self.warm(name, worker))
+
+    def hf_trainer(self, mode_name, mode, threads, workers):
+        """Its training and its evaluation are two aspects, each of a process of its own."""
+        name, training = f"HF Trainer, {mode_name}", self.worker(mode, threads, script="hf_trainer.py")
+        evaluation = self.worker(mode, threads, "--evaluation", os.path.join(self.options.scratch, "evaluation.jsonl"),
+                                 script="hf_trainer.py")
+        workers += [training, evaluation]
+
+        def prepare():
+            self.warm(name, training)
+            evaluation.ask(batches=UNTIMED_BATCHES)
+
+        return Contestant(name, lambda: {"": training.sample(steps=self.options.steps), "evaluation": evaluation.sample()},
+                          "HF Trainer", prepare)
+
+    def contestants(self, threads, workers):
+        """Ours first. What stays alive between rounds is added to `workers`."""
+        hf, modes = "hf" in self.options.peers and self.model == "llama", protocol.torch_modes(self.options).items()
 
         def train():
-            told = protocol.timed_steps(self.ours(threads, steps + UNTIMED_STEPS), UNTIMED_STEPS)
+            told = protocol.timed_steps(self.ours(threads, self.options.steps + UNTIMED_STEPS), UNTIMED_STEPS)
             return {"": told, "evaluation": self.evaluate(threads)} if hf else told
 
+        makers = ([self.pytorch] if "pytorch" in self.options.peers else []) + ([self.hf_trainer] if hf else [])
+        return [Contestant("train", train)] + [make(name, mode, threads, workers) for make in makers for name, mode in modes]
+
+    def compare(self, record, threads):
+        """Every contestant, pinned to as many processors as it has threads."""
+        steps, workers = self.options.steps, []
         # For the plan, which a run of fewer steps would not have: schedules are alike from the first step on.
         self.losses_nats = {"train": self.ours(threads, steps + UNTIMED_STEPS)["losses_nats"][:UNTIMED_STEPS]}
-        contestants, workers = [Contestant("train", train)], []
-        for name, mode in protocol.torch_modes(self.options).items():
-            worker = self.worker(mode, threads)
-            workers.append(worker)
-            contestants.append(Contestant(f"PyTorch, {name}", lambda worker=worker: worker.sample(steps=steps), peer="PyTorch",
-                                          prepare=lambda worker=worker, name=name: self.warm(f"PyTorch, {name}", worker)))
-        if hf:
-            for name, mode in protocol.torch_modes(self.options).items():
-                name = f"HF Trainer, {name}"
-                contestants.append(Contestant(name, lambda name=name, mode=mode: self.hf_trainer(name, mode, threads), "HF Trainer"))
+        contestants = self.contestants(threads, workers)
         name = f"{self.model}, {self.precision}, threads {threads}"
         try:
             record.run(Comparison(name, "tokens", contestants, threads=threads, settings={"steps": steps},
@@ -211,10 +217,12 @@ def main():
     parser.add_argument("--models", default="nanogpt,llama")
     parser.add_argument("--precisions", default="fp32,bf16")
     parser.add_argument("--losses", type=int, nargs="?", const=50)
-    parser.add_argument("--hf", action="store_true")
+    parser.add_argument("--peers", type=lambda text: text.split(","), default=["pytorch"])
     protocol.add_options(parser)
     parser.add_argument("out")
     options = parser.parse_args()
+    if unknown := set(options.peers) - set(PEERS):
+        parser.error(f"--peers: unknown {', '.join(sorted(unknown))}: one of {', '.join(PEERS)}")
     record = protocol.Record(options.out, "train beside PyTorch", "scripts/compare/train.sh", notes=(
         f"{', '.join(map(version_of, PACKAGES))}. {options.steps} steps of 2,048 tokens a round. What is timed is said in "
         "train_side_by_side.py."))
@@ -228,7 +236,7 @@ def main():
             if options.losses:
                 record.extra.setdefault("losses", {})[f"{model}, {precision}"] = contest.losses(options.losses)
             record.write()
-        if {"fp32", "bf16"} <= contests.keys():
+        if "pytorch" in options.peers and {"fp32", "bf16"} <= contests.keys():
             for threads in map(int, options.threads.split(",")):
                 contests["bf16"].beside(contests["fp32"], record, threads)
     return protocol.exit_status(differences(record))

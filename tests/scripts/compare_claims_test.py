@@ -16,7 +16,10 @@ import unittest
 SOURCE = pathlib.Path(sys.argv.pop(1)).resolve()
 sys.path.insert(0, str(SOURCE / "scripts/compare"))
 import claims  # noqa: E402
+import train_side_by_side  # noqa: E402
 
+# Building what is built already, and the peers that are there.
+MINUTES_OF_A_START = 5
 SMALL = ("run\tone\t10\tone.sh --fast\nrun\ttwo\t30\t{python} two.py {data}\n"
          "claim\tfast\tone\tc\t-\t-\tpeer\t2\tLICENSE\tMIT\nclaim\tfaster\tone\tc\twarm\t-\t-\t3\tLICENSE\tMIT\n"
          "claim\tother\ttwo\td\t-\t-\t-\t1\tLICENSE\tMIT\n")
@@ -33,6 +36,19 @@ def record_of(rates, marks=(), kind="intel-amx"):
     machine = {"kind": kind, "model": "a processor", "units": [], "processors": 2, "governor": None, "virtual": True}
     return {"date": "2026-01-02", "machine": machine, "notes": "", "commit": "abc", "identity": {"peers": {"torch": "2.11"}},
             "comparisons": [state]}
+
+
+def train_options(words):
+    """Of a command that runs train.sh: its peers and modes."""
+    return {name: words[words.index(f"--{name}") + 1].split(",") for name in ("peers", "modes")}
+
+
+def names_of_contestants(model, peers, modes):
+    """Those of train.sh, of which nothing is started."""
+    contest = object.__new__(train_side_by_side.Contest)
+    contest.options = argparse.Namespace(peers=peers, modes=modes, steps=2, scratch="/scratch", longest_answer=60)
+    contest.model, contest.initial, contest.plan = model, "initial", "plan.json"
+    return [contestant.name for contestant in contest.contestants(1, [])]
 
 
 class Table(unittest.TestCase):
@@ -53,6 +69,24 @@ class Table(unittest.TestCase):
 
     def test_all_of_them_take_two_hours_and_a_half_at_most(self):
         self.assertLessEqual(sum(run.minutes for run in self.runs.values()), 150)
+
+    def test_two_hours_with_a_start_reach_every_run(self):
+        now, done = [0.0], []
+
+        def execute(run, own, store, kind, options, seconds):
+            now[0] += 60 * run.minutes
+            done.append(run.name)
+            return True
+        with tempfile.TemporaryDirectory() as folder, contextlib.redirect_stderr(io.StringIO()) as err:
+            options = argparse.Namespace(deadline=120, spent=60 * MINUTES_OF_A_START, only=None, again=False, quick=False,
+                                         work=pathlib.Path(folder) / "work")
+            store = claims.Store(pathlib.Path(folder))
+            well = claims.run_all(self.runs, self.claims, store, "intel-amx", options, lambda: now[0], execute)
+        self.assertEqual((well, done, err.getvalue()), (True, list(self.runs), ""))
+
+    def test_hugging_faces_trainer_is_compared_compiled_too(self):
+        options = train_options(shlex.split(self.runs["trainer"].command))
+        self.assertEqual(names_of_contestants("llama", **options), ["train", "HF Trainer, eager", "HF Trainer, compiled"])
 
     def test_goals_are_those_that_were_agreed(self):
         def goals(*names):
@@ -256,6 +290,15 @@ class Results(unittest.TestCase):
         self.assertIn("not measured", (self.store.folder / "claims.md").read_text())
 
 
+class PeersOfTraining(unittest.TestCase):
+    def test_a_peer_is_compared_in_each_mode_that_is_asked_for(self):
+        self.assertEqual(names_of_contestants("llama", ["pytorch", "hf"], ["eager", "max-autotune"]),
+                         ["train", "PyTorch, eager", "PyTorch, max-autotune", "HF Trainer, eager", "HF Trainer, max-autotune"])
+
+    def test_hugging_faces_trainer_has_the_llama_alone(self):
+        self.assertEqual(names_of_contestants("nanogpt", ["pytorch", "hf"], ["eager"]), ["train", "PyTorch, eager"])
+
+
 class SameWork(unittest.TestCase):
     """What makes a run fail whose contestants did not do the same work."""
 
@@ -270,7 +313,6 @@ class SameWork(unittest.TestCase):
 
     def test_first_losses_of_training_must_be_ours(self):
         import lora
-        import train_side_by_side
         for module, name in ((train_side_by_side, "llama, fp32, threads 1"), (lora, "fp32-nf4, threads 1")):
             for key in ("first_losses", "first losses"):
                 record = argparse.Namespace(extra={key: {name: {"train": [10.0, 9.0], "peer": [10.0, 9.001]}}})
