@@ -1,22 +1,23 @@
 #!/usr/bin/env python3
 """How near generation comes to what this machine could: a step of decoding beside reading what it must read, and multiplying.
 
-usage: generate_ceiling.py --build DIR --work DIR --data DIR [--rounds N] [--cpus LIST] [--models LIST] [--precisions LIST]
-                           [--batches LIST] [--quants LIST] OUT
+usage: generate_ceiling.py --build DIR --work DIR --data DIR [--rounds N] [--tries N] [--cpus LIST] [--models LIST]
+                           [--precisions LIST] [--batches LIST] [--quants LIST] OUT
 
-A step takes what 128 more tokens take, a step: the difference of two runs of `generate`, of 16 and of 144 tokens, so that prompts and
-the start are not in it. It could take at least the larger of two times: the weights and the keys and values read once at the rate at
-which as many threads read memory (gpu-probe), and the operations of the weights' GEMMs at the best rate that ours, LibTorch's or
-oneDNN's kernels reach at each shape with operands in no cache (gemm_speed). Weights are random, prompts 32 tokens, greedy.
+A step takes what 128 more tokens take, a step: the difference of two runs of `generate`, of 16 and of 144 tokens, so that prompts
+and the start are not in it, by the protocol of protocol.py. It could take at least the larger of two times: the weights and the
+keys and values read once at the rate at which as many threads read memory (gpu-probe), and the operations of the weights' GEMMs at
+the best rate that ours, LibTorch's or oneDNN's kernels reach at each shape with operands in no cache (gemm_speed), both measured
+once. Weights are random, prompts 32 tokens, greedy.
 """
 import argparse
 import json
-import pathlib
 import statistics
 import subprocess
-import sys
 
-from machine_rates import conditions, layers_of, operations_of, parse_options, run
+import protocol
+from machine_rates import layers_of, operations_of, parse_options, record_of, run, share_text
+from protocol import Comparison, Contestant, ContestantFailed
 from train_side_by_side import LLAMA_CONFIG
 
 GOAL = 0.7
@@ -26,7 +27,7 @@ BYTES = {"fp32": 4, "bf16": 2}
 QUANTISED_BYTES = {"int8": 1, "nf4": 4.127 / 8}  # of an element of the layers' matrices, scales included
 
 
-def checkpoint_of(options, name):
+def checkpoint_of(options, name, cpus):
     """A checkpoint of random weights, and its config."""
     model, out = MODELS[name], options.work / name
     if isinstance(model, dict):
@@ -42,28 +43,48 @@ def checkpoint_of(options, name):
                                 stdout=subprocess.PIPE, check=True).stdout
         subprocess.run([tool / "pack", "-q", "--chunk", "64", "--mode", "concat", "-o", shards], input=stream, check=True)
     run([tool / "train", "-q", "--progress", "never", "--device", "cpu", "--data", shards, "--model", model, "--seq", 64, "--batch", 1, "--accum",
-         1, "--steps", 1, "--lr", "1e-9", "--save-every", 0, "--out", out], options.cpus)
+         1, "--steps", 1, "--lr", "1e-9", "--save-every", 0, "--out", out], cpus)
     return out, json.loads(next(out.glob("checkpoints/*/config.json")).read_text())
 
 
-def step_of(options, checkpoint, precision, quant, batch):
-    """Seconds of a step of decoding."""
-    prompts = options.work / "prompts.jsonl"
+def decode(options, checkpoint, precision, quant, batch):
+    """The Sample of LONG - SHORT steps of decoding."""
+    prompts, summary = options.work / "prompts.jsonl", options.work / "generate.json"
     words = "one two three four five six seven eight nine ten".split()
     prompts.write_text("".join(json.dumps({"prompt": " ".join(words[(i + j) % 10] for j in range(PROMPT_TOKENS - 4))}) + "\n"
                                for i in range(batch)))
-    times = {SHORT: [], LONG: []}
-    for _ in range(options.rounds):
-        for tokens in times:
-            summary = options.work / "generate.json"
-            run([options.build / "bin/generate", "-q", "--checkpoint", checkpoint, "--input", prompts, "--batch", batch, "--max-tokens", tokens,
-                 "--temperature", 0, "--mixed-precision", "no" if precision == "fp32" else precision, "--quant", quant, "--kernels", "usual",
-                 "--threads", len(options.cpus), "--device", "cpu", "--summary", summary], options.cpus)
-            told = json.loads(summary.read_text())
-            if told["tokens"] != batch * tokens:
-                sys.exit(f"{told['tokens']} tokens instead of {batch * tokens}: a sequence ended")
-            times[tokens].append(told["generation_time_s"])
-    return (statistics.median(times[LONG]) - statistics.median(times[SHORT])) / (LONG - SHORT)
+
+    def generate(tokens):
+        done = protocol.run_command(
+            [options.build / "bin/generate", "-q", "--checkpoint", checkpoint, "--input", prompts, "--batch", batch,
+             "--max-tokens", tokens, "--temperature", 0, "--mixed-precision", "no" if precision == "fp32" else precision, "--quant",
+             quant, "--kernels", "usual", "--threads", options.threads, "--device", "cpu", "--summary", summary])
+        told = json.loads(summary.read_text())
+        if told["tokens"] != batch * tokens:
+            raise ContestantFailed(f"{told['tokens']} tokens instead of {batch * tokens}: a sequence ended")
+        return done
+
+    short = generate(SHORT)
+    return generate(LONG).sample(batch * (LONG - SHORT), short)
+
+
+def cases_of(options):
+    """{contestant: (precision, quant)}"""
+    return {precision + ("" if quant == "none" else f" {quant}"): (precision, quant)
+            for precision in options.precisions.split(",") for quant in options.quants.split(",")}
+
+
+def comparison_of(options, name, checkpoint, batch):
+    contestants = [Contestant(f"generate, {case}", lambda how=how: decode(options, checkpoint, *how, batch))
+                   for case, how in cases_of(options).items()]
+    return Comparison(f"{name}, batch {batch}, threads {options.threads}", "tokens", contestants, threads=options.threads,
+                      settings={"tokens": LONG - SHORT}, **protocol.how(options))
+
+
+def steps_s(results, contestant, batch):
+    """Seconds of a step in each round: of the processor with one thread, of the clock with several."""
+    clock = "cpu_s" if results.state["settings"]["threads"] == 1 else "wall_s"
+    return [batch * sample[clock] / sample["work"] for sample in results.samples(contestant, "").values()]
 
 
 def least_of(reached, config, precision, quant, batch):
@@ -86,33 +107,49 @@ def least_of(reached, config, precision, quant, batch):
     return (weights + cache) / reached.read_bytes_per_s, multiplying
 
 
+def rows_of(record, reached, models, comparisons, options):
+    """What each contestant takes beside what it could; models have their configs, comparisons {(model, batch): name}."""
+    rows = []
+    for (name, batch), comparison in comparisons.items():
+        results = record.results(comparison)
+        for case, (precision, quant) in cases_of(options).items():
+            reading, multiplying = least_of(reached, models[name], precision, quant, batch)
+            steps = steps_s(results, f"generate, {case}", batch)
+            rows.append({"model": name, "precision": precision, "quant": quant, "batch": batch,
+                         "step_s": statistics.median(steps), "reading_s": reading, "multiplying_s": multiplying, "established": results.established,
+                         "shares": [max(reading, multiplying) / step for step in steps]})
+    return rows
+
+
+def text(record):
+    """Markdown of the rows."""
+    lines = ["", "## Of the ceiling", "",
+             "| model | precision | quant | batch | tokens/s | a step, ms | reading, ms | multiplying, ms | of the ceiling |",
+             "|---|---|---|---:|---:|---:|---:|---:|---:|"]
+    for row in record.extra.get("rows", []):
+        lines.append(f"| {row['model']} | {row['precision']} | {row['quant']} | {row['batch']} | "
+                     f"{row['batch'] / row['step_s']:,.0f} | {1e3 * row['step_s']:.2f} | {1e3 * row['reading_s']:.2f} | "
+                     f"{1e3 * row['multiplying_s']:.2f} | {share_text(row['shares'], GOAL, row['established'])} |")
+    return "\n".join(lines) + "\n"
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--batches", default="1,8,32")
     parser.add_argument("--quants", default="none")
-    options, told, reached = parse_options(parser, MODELS)
-    rows = []
+    options, reached = parse_options(parser, MODELS)
+    record = record_of(options, "Generation beside what it could take", "generate_ceiling.sh", reached,
+                       __doc__.split("\n\n")[2])
+    record.after = text
+    models, comparisons = {}, {}
     for name in options.models.split(","):
-        checkpoint, config = checkpoint_of(options, name)
-        for precision in options.precisions.split(","):
-            for quant in options.quants.split(","):
-                for batch in map(int, options.batches.split(",")):
-                    print(f"generate_ceiling: {name}, {precision}, {quant}, batch {batch}", file=sys.stderr)
-                    reading, multiplying = least_of(reached, config, precision, quant, batch)
-                    step = step_of(options, checkpoint, precision, quant, batch)
-                    rows.append({"model": name, "precision": precision, "quant": quant, "batch": batch, "step_s": step,
-                                 "reading_s": reading, "multiplying_s": multiplying, "share": max(reading, multiplying) / step})
-    pathlib.Path(f"{options.out}.json").write_text(json.dumps(
-        {"machine": told, "threads": len(options.cpus), "memory_read_bytes_per_s": reached.read_bytes_per_s, "rows": rows}, indent=1) + "\n")
-    lines = ["# Generation beside what it could take", "",
-             f"{conditions('generate_ceiling.sh', told, reached)}; {options.rounds} runs. " + " ".join(__doc__.split("\n\n")[2].split()), "",
-             f"| model | precision | quant | batch | tokens/s | a step, ms | reading, ms | multiplying, ms | of the ceiling (goal {GOAL}) |",
-             "|---|---|---|---:|---:|---:|---:|---:|---:|"]
-    for row in rows:
-        lines.append(f"| {row['model']} | {row['precision']} | {row['quant']} | {row['batch']} | {row['batch'] / row['step_s']:,.0f} | "
-                     f"{1e3 * row['step_s']:.2f} | {1e3 * row['reading_s']:.2f} | {1e3 * row['multiplying_s']:.2f} | {row['share']:.2f}"
-                     f"{'' if row['share'] >= GOAL else ', misses'} |")
-    pathlib.Path(f"{options.out}.md").write_text("\n".join(lines) + "\n")
+        checkpoint, models[name] = checkpoint_of(options, name, reached.cpus)
+        for batch in map(int, options.batches.split(",")):
+            comparison = comparison_of(options, name, checkpoint, batch)
+            record.run(comparison)
+            comparisons[name, batch] = comparison.name
+            record.extra["rows"] = rows_of(record, reached, models, comparisons, options)
+            record.write()
 
 
 if __name__ == "__main__":

@@ -4,13 +4,13 @@
 # usage: scripts/compare/generate_ceiling.sh [--rounds N] [--cpus LIST] [--models LIST] [--precisions LIST] [--batches LIST]
 #                                          [--quants LIST] OUT
 #
-#   --rounds N         runs of `generate`, whose median counts (default: 3)
+#   --rounds N         interleaved repetitions of every precision (default: 5, the fewest of which anything is established)
 #   --cpus LIST        processors to be pinned to, a thread on each (default: the one with the least to do)
 #   --models LIST      of llama-6x384,smollm2 (default: both)
 #   --precisions LIST  of fp32,bf16 (default: both)
 #   --batches LIST     sequences at once (default: 1,8,32)
 #   --quants LIST      of none,int8,nf4 (default: none)
-#   OUT                writes OUT.json and OUT.md
+#   OUT                writes OUT.json, from which the same command goes on, and OUT.md
 #
 # TRAINWRIGHT_TEST_DATA is the folder of real data. See generate_ceiling.py for what is measured and counted.
 set -euo pipefail

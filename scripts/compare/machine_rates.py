@@ -1,6 +1,7 @@
 """What this machine reaches, for the comparisons with what it could: rates of GEMMs at given shapes, and of reading memory."""
 import json
 import pathlib
+import statistics
 import subprocess
 import sys
 
@@ -17,25 +18,32 @@ def run(command, cpus):
 
 
 def parse_options(parser, models):
-    """The options that the comparisons with what a machine could share: (options, the machine's record, its Rates)."""
+    """(the options that the comparisons with what a machine could share, a thread for each processor; its Rates)"""
     for folder in ("--build", "--work", "--data"):
         parser.add_argument(folder, type=lambda path: pathlib.Path(path).resolve(), required=True)
-    parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--cpus", default="")
     parser.add_argument("--models", default=",".join(models))
     parser.add_argument("--precisions", default="fp32,bf16")
+    protocol.add_options(parser)
     parser.add_argument("out")
     options = parser.parse_args()
-    machine = Machine()
-    options.cpus = [int(cpu) for cpu in options.cpus.split(",")] if options.cpus else machine.choose(1)
-    return options, machine.record(), Rates(options.build, options.work, options.cpus)
+    options.threads = len(options.cpus or [None])
+    return options, Rates(options.build, options.work, options.cpus or Machine().choose(options.threads))
 
 
-def conditions(script, told, reached):
-    """Under which it was measured, for a page."""
-    threads = len(reached.cpus)
-    return (f"`scripts/compare/{script}`: {protocol.machine_line(told)}, load {told['load']:.1f}; {threads} "
-            f"thread{'s' if threads > 1 else ''}, which read {1e-9 * reached.read_bytes_per_s:.1f} GB/s")
+def record_of(options, title, script, reached, what):
+    """A Record with the rates of the machine; `what` says what is measured and counted."""
+    threads = f"{options.threads} thread{'s' if options.threads > 1 else ''}"
+    notes = f"{threads}, which read {1e-9 * reached.read_bytes_per_s:.1f} GB/s. {' '.join(what.split())}"
+    record = protocol.Record(options.out, title, f"scripts/compare/{script}", notes=notes)
+    record.extra["memory_read_bytes_per_s"] = reached.read_bytes_per_s
+    return record
+
+
+def share_text(shares, goal, established):
+    """0.91 (0.89 to 0.93; goal 0.85: holds), of the shares of all rounds."""
+    found = protocol.interval(shares)
+    ends = f"{found[0]:.2f} to {found[1]:.2f}; " if found else ""
+    return f"{statistics.median(shares):.2f} ({ends}goal {goal}: {protocol.verdict(goal, found and found[0], established)})"
 
 
 class Rates:

@@ -1,20 +1,25 @@
 #!/usr/bin/env python3
 """Where a step of training goes, part by part, beside what each part could take at least on this machine.
 
-usage: step_parts.py --build DIR --work DIR --data DIR [--rounds N] [--cpus LIST] [--models LIST] [--precisions LIST] [--steps N] OUT
+usage: step_parts.py --build DIR --work DIR --data DIR [--rounds N] [--tries N] [--cpus LIST] [--models LIST] [--precisions LIST]
+                     [--steps N] OUT
 
-A part's time is that of `train --profile`. What it could take at least is, of GEMMs, their operations at the best rate that ours,
-LibTorch's or oneDNN's kernels reach at each shape with operands in no cache (gemm_speed); of attention, its operations at the best of
-these rates; of all else the bytes that must be read and written, at the rate at which the machine reads memory (gpu-probe). Bytes are
-counted once for what is read and once for what is written, whatever a cache may save, so that a part may be faster than that.
+A part's time is that of `train --profile`, by the protocol of protocol.py, and the median of all rounds. What it could take at
+least is, of GEMMs, their operations at the best rate that ours, LibTorch's or oneDNN's kernels reach at each shape with operands
+in no cache (gemm_speed); of attention, its operations at the best of these rates; of all else the bytes that must be read and
+written, at the rate at which the machine reads memory (gpu-probe). Bytes are counted once for what is read and once for what is
+written, whatever a cache may save, so that a part may be faster than that. These rates are measured once.
 """
 import argparse
 import json
-import pathlib
+import shutil
+import statistics
 import subprocess
-import sys
 
-from machine_rates import conditions, layers_of, operations_of, parse_options, run
+import protocol
+from machine_rates import layers_of, operations_of, parse_options, record_of, share_text
+from protocol import Comparison, Contestant, Sample
+from train_runs import figures_of, records_of
 from train_side_by_side import LLAMA_CONFIG
 
 GOAL_GEMM, GOAL_STEP = 0.9, 0.85
@@ -74,25 +79,37 @@ def shards_of(options, packed, sequence):
     return folder
 
 
-def train(options, name, precision):
-    """The records of a run of median time: (begin, profile, its model's config)."""
+def train(options, record, name, precision):
+    """The Sample of the profiled steps of a run; what its model is goes into the record."""
     model, sequence, samples, packed = MODELS[name]
     if isinstance(model, dict):
         path = options.work / f"{name}.json"
         path.write_text(json.dumps(model))
         model = path
-    shards, runs = shards_of(options, packed, sequence), []
-    for number in range(options.rounds):
-        out = options.work / f"run-{name}-{precision}-{number}"
-        run([options.build / "bin/train", "-q", "--progress", "never", "--device", "cpu", "--data", shards, "--model", model, "--seq",
-             sequence, "--batch", samples, "--accum", 1, "--steps", options.steps + 3, "--profile", options.steps, "--save-every", 0, "--kernels", "usual",
-             "--mixed-precision", "no" if precision == "fp32" else "bf16", "--threads", len(options.cpus), "--out", out], options.cpus)
-        records = [json.loads(line) for line in open(out / "metrics.jsonl")]
-        told = {record["type"]: record for record in records}
-        config = json.loads(next(out.glob("checkpoints/*/config.json")).read_text())
-        runs.append((told["run_begin"], told["profile"], config))
-        subprocess.run(["rm", "-r", out], check=True)
-    return sorted(runs, key=lambda one: one[1]["wall_time_s"])[len(runs) // 2]
+    shards, out = shards_of(options, packed, sequence), options.work / "run"
+    shutil.rmtree(out, ignore_errors=True)
+    protocol.run_command(
+        [options.build / "bin/train", "-q", "--progress", "never", "--device", "cpu", "--data", shards, "--model", model, "--seq",
+         sequence, "--batch", samples, "--accum", 1, "--steps", options.steps + 3, "--profile", options.steps, "--save-every", 0,
+         "--log-every", 1, "--kernels", "usual", "--mixed-precision", "no" if precision == "fp32" else "bf16", "--threads",
+         options.threads, "--out", out])
+    records = records_of(out)
+    told = {one["type"]: one for one in records}
+    config = json.loads(next(out.glob("checkpoints/*/config.json")).read_text())
+    record.extra.setdefault("models", {})[name] = {"config": config, "parameters": told["run_begin"]["parameters"]}
+    profile = told["profile"]
+    profiled = slice(profile["first_step"] - 1, profile["last_step"])
+    steps = profile["last_step"] - profile["first_step"] + 1
+    return Sample(sequence * samples * steps, sum(figures_of(records)["cpu_times_s"][profiled]), profile["wall_time_s"],
+                  {"step_s": profile["wall_time_s"] / steps,
+                   "parts_s": {part: one["time_s"] / steps for part, one in profile["parts"].items()}})
+
+
+def comparison_of(options, record, name):
+    contestants = [Contestant(f"train, {precision}", lambda precision=precision: train(options, record, name, precision))
+                   for precision in options.precisions.split(",")]
+    return Comparison(f"{name}, threads {options.threads}", "tokens", contestants, threads=options.threads,
+                      settings={"steps": options.steps}, **protocol.how(options))
 
 
 def spans_of(packed, tokens, sequence):
@@ -102,13 +119,15 @@ def spans_of(packed, tokens, sequence):
 
 
 class Table:
-    def __init__(self, reached, name, precision, begin, profile, config):
-        self.name, self.precision, self.begin, self.profile = name, precision, begin, profile
+    """What the rounds say of a model in a precision; `model` is its config and the number of its parameters."""
+
+    def __init__(self, reached, name, precision, model, results):
+        self.name, self.precision, self.established = name, precision, results.established
+        config = model["config"]
         _, sequence, samples, packed = MODELS[name]
         tokens = sequence * samples
         self.stored = 4 if precision == "fp32" else 2
         slice_tokens = max(1, (1 << 24) // config["vocab_size"])
-        parameters = begin["parameters"]
         self.gemms, least_s, best_rate, best_share_s = [], 0, 0, 0
         for layer, count in layers_of(config, tokens, slice_tokens):
             for one_pass, rates in reached.gemm(layer, precision).items():
@@ -120,22 +139,19 @@ class Table:
                 self.gemms.append((layer, one_pass, count, rates))
         spans = spans_of(packed, tokens, sequence)
         self.least_s = {"gemm": least_s, "attention": attention_operations(config, spans) / best_rate}
-        for part, size_bytes in bytes_of(config, tokens, self.stored, parameters).items():
+        for part, size_bytes in bytes_of(config, tokens, self.stored, model["parameters"]).items():
             self.least_s[part] = size_bytes / reached.read_bytes_per_s
         self.ours_s = best_share_s
-        steps = profile["last_step"] - profile["first_step"] + 1
-        self.time_s = {part: told["time_s"] / steps for part, told in profile["parts"].items()}
-        self.step_s = profile["wall_time_s"] / steps
-
-    @property
-    def share(self):
-        return sum(self.least_s.values()) / self.step_s
+        samples = list(results.samples(f"train, {precision}", "").values())
+        self.time_s = {part: statistics.median(one["parts_s"].get(part, 0) for one in samples) for part in samples[0]["parts_s"]}
+        self.step_s = statistics.median(one["step_s"] for one in samples)
+        self.shares = [sum(self.least_s.values()) / one["step_s"] for one in samples]
 
     def lines(self):
         yield f"## {self.name}, {self.precision}"
         yield ""
         yield f"A step takes {1e3 * self.step_s:.1f} ms, its parts could take {1e3 * sum(self.least_s.values()):.1f} ms: " \
-              f"{self.share:.2f} of the least (goal {GOAL_STEP}: {'holds' if self.share >= GOAL_STEP else 'misses'})."
+              f"{share_text(self.shares, GOAL_STEP, self.established)} of the least."
         yield ""
         yield "| part | ms a step | least, ms | least / time | of the lost time |"
         yield "|---|---:|---:|---:|---:|"
@@ -158,7 +174,7 @@ class Table:
         yield ""
 
     def encoded(self):
-        return {"model": self.name, "precision": self.precision, "step_time_s": self.step_s, "share": self.share,
+        return {"model": self.name, "precision": self.precision, "step_time_s": self.step_s, "shares": self.shares,
                 "parts": {part: {"time_s": self.time_s.get(part, 0), "least_s": self.least_s[part]} for part in PARTS},
                 "gemms": [{"layer": layer, "pass": one_pass, "times": count, "flops_per_s": rates}
                           for layer, one_pass, count, rates in self.gemms]}
@@ -167,20 +183,26 @@ class Table:
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--steps", type=int, default=3)
-    options, told, reached = parse_options(parser, MODELS)
+    options, reached = parse_options(parser, MODELS)
+    record = record_of(options, "Parts of a step beside what they could take", "step_parts.sh", reached,
+                       __doc__.split("\n\n")[2])
     tables = []
+
+    def text(_):
+        """Markdown of the tables that are there."""
+        head = ["", "## Of the least", "", "| model | precision | ms a step | least / time |", "|---|---|---:|---|"]
+        for one in tables:
+            share = share_text(one.shares, GOAL_STEP, one.established)
+            head.append(f"| {one.name} | {one.precision} | {1e3 * one.step_s:.1f} | {share} |")
+        return "\n".join(head + [""] + [line for table in tables for line in table.lines()])
+
+    record.after = text
     for name in options.models.split(","):
-        for precision in options.precisions.split(","):
-            print(f"step_parts: {name}, {precision}", file=sys.stderr)
-            tables.append(Table(reached, name, precision, *train(options, name, precision)))
-    pathlib.Path(f"{options.out}.json").write_text(json.dumps(
-        {"machine": told, "threads": len(options.cpus), "memory_read_bytes_per_s": reached.read_bytes_per_s,
-         "tables": [table.encoded() for table in tables]}, indent=1) + "\n")
-    head = [f"# Parts of a step beside what they could take", "",
-            f"{conditions('step_parts.sh', told, reached)}. {' '.join(__doc__.split(chr(10) * 2)[2].split())}",
-            "", "| model | precision | ms a step | least / time |", "|---|---|---:|---:|"]
-    head += [f"| {one.name} | {one.precision} | {1e3 * one.step_s:.1f} | {one.share:.2f} |" for one in tables] + [""]
-    pathlib.Path(f"{options.out}.md").write_text("\n".join(head + [line for table in tables for line in table.lines()]))
+        results = record.run(comparison_of(options, record, name))
+        tables += [Table(reached, name, precision, record.extra["models"][name], results)
+                   for precision in options.precisions.split(",")]
+        record.extra["tables"] = [table.encoded() for table in tables]
+        record.write()
 
 
 if __name__ == "__main__":

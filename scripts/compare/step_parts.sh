@@ -3,12 +3,12 @@
 #
 # usage: scripts/compare/step_parts.sh [--rounds N] [--cpus LIST] [--models LIST] [--precisions LIST] [--steps N] OUT
 #
-#   --rounds N         runs of `train`, of which the one of median time counts (default: 3)
+#   --rounds N         interleaved repetitions of every precision (default: 5, the fewest of which anything is established)
 #   --cpus LIST        processors to be pinned to, a thread on each (default: the one with the least to do)
 #   --models LIST      of llama-6x384,llama-1m,smollm2-512,smollm2-2048,packed (default: all)
 #   --precisions LIST  of fp32,bf16 (default: both)
 #   --steps N          profiled steps of a run (default: 3)
-#   OUT                writes OUT.json and OUT.md
+#   OUT                writes OUT.json, from which the same command goes on, and OUT.md
 #
 # TRAINWRIGHT_TEST_DATA is the folder of real data. See step_parts.py for what is measured and counted.
 set -euo pipefail

@@ -2,6 +2,7 @@
 
 usage: compare_protocol_test.py SOURCE_DIR
 """
+import argparse
 import contextlib
 import io
 import itertools
@@ -16,6 +17,8 @@ import unittest
 SOURCE = pathlib.Path(sys.argv.pop(1)).resolve()
 sys.path.insert(0, str(SOURCE / "scripts/compare"))
 import machine  # noqa: E402
+import machine_rates  # noqa: E402
+import precisions  # noqa: E402
 import protocol  # noqa: E402
 from protocol import Comparison, Contestant, ContestantFailed, Record, Results, Sample  # noqa: E402
 
@@ -405,6 +408,16 @@ class Commands(unittest.TestCase):
         with protocol.Worker([sys.executable, "-c", program, SOURCE / "scripts/compare"]) as worker:
             self.assertEqual([worker.sample(n=n).work for n in (1, 2, 3)], [1, 3, 6])
 
+    def test_a_program_that_has_the_loop_itself_takes_its_requests_one_by_one(self):
+        program = ("import sys; sys.path.insert(0, sys.argv[1])\nimport protocol\nrequests = protocol.requests()\n"
+                   "for seen in range(2):\n    request, answer = next(requests)\n    print('noise')\n"
+                   "    answer({'told': request['n'] + seen})\n"
+                   "sys.exit(0 if next(requests, None) is None else 'a third request')")
+        with protocol.Worker([sys.executable, "-c", program, SOURCE / "scripts/compare"]) as worker:
+            self.assertEqual([worker.ask(n=10)["told"] for _ in range(2)], [10, 11])
+            process = worker.process
+        self.assertEqual(process.returncode, 0)
+
     def test_what_a_worker_does_not_report_is_measured_from_outside(self):
         program = ("import sys, time\nfor line in sys.stdin:\n    end = time.process_time() + 0.1\n"
                    "    while time.process_time() < end: pass\n    print('{\"work\": 1}', flush=True)")
@@ -431,6 +444,44 @@ class Commands(unittest.TestCase):
     def test_steps_that_warm_up_are_not_timed(self):
         sample = protocol.timed_steps({"step_times_s": [9, 1, 1], "cpu_times_s": [9, 2, 2], "tokens": [5, 10, 10]}, 1)
         self.assertEqual((sample.work, sample.cpu_s, sample.wall_s), (20, 4, 2))
+
+
+class SharesOfWhatAMachineCould(unittest.TestCase):
+    def test_one_is_judged_by_the_lower_end_of_its_rounds(self):
+        shares = [0.85, 0.9, 0.9, 0.9, 0.95]
+        self.assertEqual(machine_rates.share_text(shares, 0.85, True), "0.90 (0.85 to 0.95; goal 0.85: holds)")
+        self.assertEqual(machine_rates.share_text(shares, 0.86, True), "0.90 (0.85 to 0.95; goal 0.86: misses)")
+        self.assertEqual(machine_rates.share_text(shares, 0.85, False), "0.90 (0.85 to 0.95; goal 0.85: not established)")
+        self.assertEqual(machine_rates.share_text(shares[:4], 0.85, True), "0.90 (goal 0.85: not established)")
+
+
+class PrecisionsBesideEachOther(unittest.TestCase):
+    """How precisions.py compares bf16 with fp32."""
+
+    def compare(self, bf16_s, fp32_s):
+        fake, seconds, self.order = FakeMachine(), {"bf16": bf16_s, "fp32": fp32_s}, []
+
+        def sample(_, name, precision):
+            self.order.append(precision)
+            fake.time_s += seconds[precision]
+            return Sample(10, seconds[precision], seconds[precision])
+        options = argparse.Namespace(threads=1, steps=None, rounds=5, tries=1, cpus=None)
+        comparison = precisions.comparison_of(options, "2x128", sample, fake).run()
+        return precisions.extra_text(argparse.Namespace(states=[comparison.state()]))
+
+    def test_both_take_turns_and_the_order_turns_round(self):
+        self.compare(1.0, 1.0)
+        self.assertEqual(self.order[:6], ["bf16", "fp32", "fp32", "bf16", "bf16", "fp32"])
+
+    def test_bf16_is_never_slower_where_the_lower_end_says_so(self):
+        self.assertIn("| 2x128, bf16 beside fp32, threads 1 | 1.25 (1.25 to 1.25) | holds |", self.compare(0.8, 1.0))
+        self.assertIn("| 0.80 (0.80 to 0.80) | misses |", self.compare(1.0, 0.8))
+
+    def test_each_model_is_a_llama_of_the_sizes_in_its_name(self):
+        for name in precisions.MODELS:
+            config = precisions.config_of(name)
+            self.assertEqual(f"{config['num_hidden_layers']}x{config['hidden_size']}", name)
+            self.assertEqual(config["hidden_size"] % config["num_attention_heads"], 0)
 
 
 class Machines(unittest.TestCase):
