@@ -25,6 +25,7 @@ constexpr double kFirstLabelWidth = 90, kLabelWidth = 80;  // least distance of 
 constexpr double kTickHeight = 30;                         // least distance of ticks on the y axis
 constexpr double kMarkerDistance = 7;                      // markers of a kind that are closer become one
 constexpr size_t kMostDots = 120;
+constexpr size_t kFewPoints = 5;  // of a line, which alone would not show where they are
 constexpr double kLegendCharacterWidth = 6.6;
 
 constexpr char kStyle[] = R"(<style>
@@ -40,7 +41,7 @@ text { font: 12px system-ui, -apple-system, "Segoe UI", Roboto, "DejaVu Sans", s
 .line { stroke: #2f6fde; stroke-width: 1.8; fill: none; stroke-linejoin: round; stroke-linecap: round }
 .points { stroke: #d9730d; stroke-width: 1.6; fill: none; stroke-linejoin: round; stroke-linecap: round }
 .dot { fill: #d9730d }
-.only { fill: #2f6fde }
+.few { fill: #2f6fde }
 .note { stroke: #8c959f; stroke-width: 1; stroke-dasharray: 3 3; fill: none }
 .error { stroke: #cf222e; stroke-width: 1.4; fill: none }
 .warning { fill: #d4a017 }
@@ -51,7 +52,7 @@ text, .unit { fill: #9aa4af }
 .grid { stroke: #262c34 }
 .axis { stroke: #6b7682 }
 .faint, .line { stroke: #6aa5ff }
-.only { fill: #6aa5ff }
+.few { fill: #6aa5ff }
 .points { stroke: #f0a14a }
 .dot { fill: #f0a14a }
 .note { stroke: #7d8894 }
@@ -158,14 +159,15 @@ const char* ClassOf(SeriesStyle style) {
 
 std::string RenderSeries(const PlotSeries& series, const Scale& x, const Scale& y) {
   if (series.points.empty()) return "";
-  const bool dots = series.style == SeriesStyle::kPoints && series.points.size() <= kMostDots;
+  const size_t most_dots = series.style == SeriesStyle::kPoints ? kMostDots : kFewPoints;
+  const bool dots = series.points.size() <= most_dots;
   std::string path, circles, last;
   for (const PlotPoint& point : series.points) {
     const std::string place = Px(x(point.x)) + " " + Px(y(point.y));
     if (place != last) path += (path.empty() ? "M" : "L") + place;
     last = place;
-    if (!dots && series.points.size() > 1) continue;
-    circles += Dot(series.style == SeriesStyle::kPoints ? "dot" : "only", x(point.x), y(point.y),
+    if (!dots) continue;
+    circles += Dot(series.style == SeriesStyle::kPoints ? "dot" : "few", x(point.x), y(point.y),
                    series.name + " " + Reading(point.y, y) + " at " + FormatFixed(point.x, 0));
   }
   return "<path class=\"" + std::string(ClassOf(series.style)) + "\" d=\"" + path + "\"/>\n" + circles;

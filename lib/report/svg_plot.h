@@ -14,8 +14,8 @@
 namespace trainwright {
 
 enum class SeriesStyle {
-  kFaint,   ///< a thin pale line: what was measured, under its mean
-  kLine,    ///< a strong line
+  kFaint,   ///< a thin pale line: what was measured, under its mean; up to five points have dots
+  kLine,    ///< a strong line; likewise
   kPoints,  ///< a line in a second colour with a dot on each point
 };
 

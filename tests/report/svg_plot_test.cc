@@ -105,6 +105,28 @@ TEST(SvgPlot, AnEmptyPanelHasItsAxes) {
   EXPECT_EQ(checked.standard_output, "1 panels, 0 curves, 0 points\n") << checked.standard_error;
 }
 
+TEST(SvgPlot, FewPointsOfAnyLineHaveDots) {
+  const auto dots_of = [](SeriesStyle style, size_t count) {
+    PlotSeries series = {.name = "train", .style = style};
+    for (size_t i = 0; i < count; ++i) {
+      series.points.push_back({static_cast<double>(i), 3.0 - 0.1 * static_cast<double>(i)});
+    }
+    const std::string svg = RenderSvg(
+        {.title = "short", .x_high = 9, .panels = {{.title = "Loss", .unit = "nats", .series = {series}}}});
+    EXPECT_EQ(Check(svg).exit_status, 0) << Check(svg).standard_error;
+    size_t dots = 0;
+    for (size_t at = svg.find("<circle"); at != std::string::npos; at = svg.find("<circle", at + 1)) ++dots;
+    return dots;
+  };
+  for (const SeriesStyle style : {SeriesStyle::kFaint, SeriesStyle::kLine}) {
+    EXPECT_EQ(dots_of(style, 1), 1u);
+    EXPECT_EQ(dots_of(style, 2), 2u);
+    EXPECT_EQ(dots_of(style, 5), 5u);
+    EXPECT_EQ(dots_of(style, 6), 0u);
+  }
+  EXPECT_EQ(dots_of(SeriesStyle::kPoints, 6), 7u) << "with that of the legend";
+}
+
 TEST(SvgPlot, TextThatIsMarkupOrNoXmlIsEscaped) {
   PlotFigure figure = Waves(10, 0, 1);
   figure.title = "a<b> & \"c\" \x01\n";
