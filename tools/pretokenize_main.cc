@@ -162,7 +162,7 @@ PretokenizeJobOptions PlanJob(const PretokenizeOptions& options) {
     job.keys_instead.clear();
   }
   job.tokenizer = options.tokenizer;
-  if (!options.names_tokenizer) LogInfo("no --tokenizer is given: a token is a byte");
+  if (!options.names_tokenizer) HoldInfo("no --tokenizer is given: a token is a byte");
   job.add_bos = options.bos;
   job.add_eos = options.eos;
   job.add_known_eos = !options.no_eos;

@@ -4,6 +4,7 @@
 
 #include <mutex>
 #include <utility>
+#include <vector>
 
 namespace trainwright {
 namespace {
@@ -14,6 +15,7 @@ struct LogState {
   LogLevel level = LogLevel::kInfo;
   bool speaks_for_all = true;
   LogListener* listener = nullptr;
+  std::vector<std::string> held;
 };
 
 LogState& State() {
@@ -21,15 +23,30 @@ LogState& State() {
   return state;
 }
 
-void Print(LogLevel level, const char* word, const std::string& message) {
-  LogState& state = State();
-  const std::lock_guard lock(state.mutex);
-  if (level > state.level) return;
+/// \pre the state is locked
+void WriteLine(const LogState& state, const char* word, const std::string& message) {
   const std::string line = state.tool + ": " + word + message + "\n";
   if (state.listener != nullptr) state.listener->BeforeLine();
   // A message that cannot be written has nowhere else to go.
   [[maybe_unused]] const ssize_t written = write(STDERR_FILENO, line.data(), line.size());
   if (state.listener != nullptr) state.listener->AfterLine();
+}
+
+/// \pre the state is locked
+void WriteHeld(LogState* state) {
+  if (LogLevel::kInfo <= state->level) {
+    for (const std::string& message : state->held) WriteLine(*state, "", message);
+  }
+  state->held.clear();
+}
+
+void Print(LogLevel level, const char* word, const std::string& message) {
+  LogState& state = State();
+  const std::lock_guard lock(state.mutex);
+  if (level == LogLevel::kError) state.held.clear();
+  if (level > state.level) return;
+  WriteHeld(&state);
+  WriteLine(state, word, message);
 }
 
 }  // namespace
@@ -61,6 +78,16 @@ void LogDebug(const std::string& message) {
 }
 void LogHint(const std::string& message, LogLevel level) {
   Print(level, "hint: ", message);
+}
+void HoldInfo(const std::string& message) {
+  LogState& state = State();
+  const std::lock_guard lock(state.mutex);
+  state.held.push_back(message);
+}
+void ReleaseHeldInfo() {
+  LogState& state = State();
+  const std::lock_guard lock(state.mutex);
+  WriteHeld(&state);
 }
 
 void SetLogSpeaker(bool speaks) {

@@ -18,6 +18,11 @@ void LogWarning(const std::string& message);
 /// Info lines carry no level word: "tool: message".
 void LogInfo(const std::string& message);
 void LogDebug(const std::string& message);
+/// As LogInfo, but later: before the next message, or by ReleaseHeldInfo. An error drops what is held, and so
+/// is all that is printed. For what is said about the work before its input has been found sound.
+void HoldInfo(const std::string& message);
+/// Prints what is held, in its order.
+void ReleaseHeldInfo();
 /// "tool: hint: message"; printed whenever messages of the level that it belongs to are.
 void LogHint(const std::string& message, LogLevel level = LogLevel::kError);
 

@@ -918,7 +918,9 @@ int RunTool(int argc, char** argv, const ToolInfo& info, const DefineOptions& de
           tool_run.notices = command_line.notices();
         }
         tool_run.preset = command_line.preset();
-        return RunNamingSources(run, &tool_run);
+        const int ended = RunNamingSources(run, &tool_run);
+        ReleaseHeldInfo();
+        return ended;
       },
       &error);
 

@@ -375,7 +375,7 @@ ChatTemplate ConversationTemplate(const std::string& named, const std::string& t
   if (is_folder || std::filesystem::is_regular_file(path)) {
     const std::filesystem::path folder = is_folder ? path : path.parent_path();
     if (auto found = FindFolderTemplate(folder)) {
-      LogInfo("conversations are written by " + found->name);
+      HoldInfo("conversations are written by " + found->name);
       return *std::move(found);
     }
     // A model has one way of writing them, and who trains it on another finds out at the end.

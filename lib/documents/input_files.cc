@@ -220,15 +220,15 @@ std::vector<std::string> FilesOfFolder(const std::string& folder, bool every_fil
   FolderFiles files = FilesBelow(folder, every_file);
   RequireFiles(folder, files);
   if (files.note_files > 0) {
-    LogInfo(folder + ": skipped " + FormatNumberOf(files.note_files, "file") +
-            " that may describe a data set, and are read where they are named: " + NamesOfNotes(files));
+    HoldInfo(folder + ": skipped " + FormatNumberOf(files.note_files, "file") +
+             " that may describe a data set, and are read where they are named: " + NamesOfNotes(files));
   }
   if (files.arrow_files > 0) {
     LogWarning(folder + ": does not read " + FormatNumberOf(files.arrow_files, ".arrow file"));
     LogHint(kArrowHint, LogLevel::kWarning);
   }
   if (files.others > 0) {
-    LogInfo(folder + ": skipped " + std::to_string(files.others) + " files whose names imply no format");
+    HoldInfo(folder + ": skipped " + std::to_string(files.others) + " files whose names imply no format");
   }
   std::sort(files.found.begin(), files.found.end());
   return std::move(files.found);

@@ -323,8 +323,8 @@ void TellOfMissingBos(const PretokenizeJobOptions& options, const Tokenizer& tok
   for (const SpecialToken& special : tokenizer.special_tokens()) {
     if (special.id != tokenizer.identity().bos_id) continue;
     if (std::find(begin.begin(), begin.end(), special.text) == begin.end()) continue;
-    return LogInfo("no --bos is given: documents do not begin with " + special.text +
-                   ", as texts do where transformers 4 reads the tokenizer of " + options.tokenizer);
+    return HoldInfo("no --bos is given: documents do not begin with " + special.text +
+                    ", as texts do where transformers 4 reads the tokenizer of " + options.tokenizer);
   }
 }
 
@@ -383,6 +383,7 @@ class DocumentCollector {
       if (++documents_ == limit_) return false;
     }
     if (batch.error) throw *batch.error;
+    ReleaseHeldInfo();  // documents that are read so far are sound
     return true;
   }
 

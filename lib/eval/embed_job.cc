@@ -63,6 +63,7 @@ class EmbedRun {
   nlohmann::ordered_json Run(ProgressMode progress_mode) {
     RequireSameWork();
     OpenOutput();
+    ReleaseHeldInfo();
     const auto start = std::chrono::steady_clock::now();
     Progress progress(world_->is_writer() ? progress_mode : ProgressMode::kNever, "embed",
                       input_.bytes_total(), "bytes");

@@ -396,6 +396,7 @@ nlohmann::ordered_json Evaluate(const ModelFamilies& families, const ObjectiveRe
   Subject subject;
   DoAlike(options.world, [&] { subject = OpenSubject(families, objectives, options); });
   RequireSameWork(options, subject);
+  ReleaseHeldInfo();
   const Checkpoint& checkpoint = subject.checkpoint;
   const int64_t sequence_tokens = subject.sequence_tokens;
   if (!options.world->is_writer()) progress = ProgressMode::kNever;

@@ -182,6 +182,7 @@ class Job {
     options.log_probabilities = settings_.log_probabilities;
     if (output_->watches()) options.watch = [this](uint32_t id) { output_->See(id); };
     state_->AskFor(&options);
+    ReleaseHeldInfo();
     const auto start = std::chrono::steady_clock::now();
     const StopCheck stop = StopCheckOf(&ends_);
     const GenerationCounts counts = GenerateOnRanks(

@@ -25,8 +25,8 @@ ComputeChoice ChooseCompute(const TrainSettings& settings, const ProcessSetup& p
                      .tf32 = settings.tf32 == "on" && !choice.device.is_cpu(),
                      .residual_stream = settings.residual_stream};
   if (choice.device.is_cpu()) choice.identity.choices.cpu_gemms = ChosenCpuGemms();
-  LogInfo("device " + choice.identity.device + ", " + std::to_string(process.threads) + " thread" +
-          (process.threads == 1 ? "" : "s"));
+  HoldInfo("device " + choice.identity.device + ", " + std::to_string(process.threads) + " thread" +
+           (process.threads == 1 ? "" : "s"));
   if (settings.empty_cache_every > 0 && choice.device.is_cpu()) {
     LogCommonWarning("--empty-cache-every has no effect on a CPU: there is no cache of GPU memory");
   }

@@ -104,6 +104,7 @@ std::string WhyThisBatch(const BatchSearch& search) {
 /// --find-batch: the settings with the micro-batch that was found.
 TrainSettings FindBatch(const TrainSettings& asked, const TrainJobContext& context, const TrainPlan& plan,
                         const ResolvedRun& run, ChoiceLog* log) {
+  ReleaseHeldInfo();  // it takes its time
   const ComputeChoice& compute = run.compute;
   const bool on_cpu = compute.device.is_cpu();
   int64_t memory_bytes = on_cpu ? AvailableMemoryBytes() : FreeDeviceBytes(compute.device);
