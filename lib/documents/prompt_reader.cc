@@ -1,5 +1,7 @@
 #include "lib/documents/prompt_reader.h"
 
+#include <algorithm>
+#include <iterator>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -12,11 +14,22 @@
 namespace trainwright {
 namespace {
 
+constexpr const char* kNamesOfTurns[] = {"messages", "conversations", "prompt"};
+
+/// Discarded where the line is no JSON.
+nlohmann::ordered_json ObjectOf(std::string_view line) {
+  auto object = OrderedJsonOf(line);
+  if (object.is_discarded()) object = OrderedJsonOf(WithNumbersInRange(line));
+  return object;
+}
+
 Error NoPrompt(const nlohmann::ordered_json& object, const std::string& source, const std::string& place) {
   const bool has_turns = object.contains("messages") || object.contains("conversations");
   return {ErrorCode::kBadInput, source, "has no string \"prompt\"", place,
-          has_turns ? "with --template conversations are prompts"
-                    : "a line is an object like {\"prompt\": \"Once upon a time\"}"};
+          has_turns
+              ? "with --template conversations are prompts, and without it those of a model with a chat "
+                "template whose first line is one"
+              : "a line is an object like {\"prompt\": \"Once upon a time\"}"};
 }
 
 /// The member that is a list of turns under a name that stands for something else in the lines of samples;
@@ -40,13 +53,31 @@ PromptReader::PromptReader(std::optional<std::string> prompt, const std::string&
                            bool whole_turns)
     : prompt_(std::move(prompt)), path_(path) {
   constexpr uint64_t kLongestLineBytes = uint64_t{1} << 30;
-  if (conversations) chats_.emplace(ChatRecordOptions{.whole_turns = whole_turns});
+  if (conversations) ReadConversations(whole_turns);
   if (prompt_) {
     prompt_sha256_ = HexEncode(Sha256Of(AsBytes(*prompt_)));
   } else {
     reader_.emplace(std::vector<DocumentInput>{{path, InputFormat::kJsonl}}, kLongestLineBytes);
     reader_->HashStoredBytes();
   }
+}
+
+bool PromptReader::BeginsWithTurns() {
+  if (!reader_ || !FindFilledLine() || batch_.records[next_].too_long) return false;
+  const std::string_view text = RawRecord(batch_, next_);
+  if (IsNestedTooDeep(text)) return false;
+  const nlohmann::ordered_json object = ObjectOf(text);
+  if (!object.is_object()) return false;
+  const auto prompt = object.find("prompt");
+  if (prompt != object.end() && prompt->is_string()) return false;
+  return std::any_of(std::begin(kNamesOfTurns), std::end(kNamesOfTurns), [&](const char* name) {
+    const auto turns = object.find(name);
+    return turns != object.end() && turns->is_array();
+  });
+}
+
+void PromptReader::ReadConversations(bool whole_turns) {
+  chats_.emplace(ChatRecordOptions{.whole_turns = whole_turns});
 }
 
 void PromptReader::ThrowIfWritten() const {
@@ -91,8 +122,7 @@ std::optional<PromptLine> PromptReader::Next() {
   if (batch_.records[number].too_long) throw refuse("is longer than 1 GiB");
   const std::string_view text = RawRecord(batch_, number);
   if (IsNestedTooDeep(text)) throw refuse("is nested deeper than 1000 lists and objects");
-  auto object = OrderedJsonOf(text);
-  if (object.is_discarded()) object = OrderedJsonOf(WithNumbersInRange(text));
+  const nlohmann::ordered_json object = ObjectOf(text);
   if (!object.is_object()) throw refuse("is no JSON object");
   if (chats_) {
     if (const auto problem = chats_->ReadPrompt(text, &line.conversation)) throw refuse(problem->problem);

@@ -32,6 +32,12 @@ class PromptReader {
   /// \param whole_turns as in ChatRecordOptions
   PromptReader(std::optional<std::string> prompt, const std::string& path, bool conversations,
                bool whole_turns = false);
+  /// Whether the first line of a file has a list of turns and no text to continue: such lines are prompts
+  /// once ReadConversations was called. Before the first Next; it waits for the line.
+  bool BeginsWithTurns();
+  /// Has prompts be conversations from here on.
+  /// \param whole_turns as in ChatRecordOptions
+  void ReadConversations(bool whole_turns);
   /// \returns nullopt after the last
   /// \throws Error{kBadInput} naming the line that is no prompt
   std::optional<PromptLine> Next();

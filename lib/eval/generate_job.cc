@@ -106,17 +106,21 @@ void CheckQuant(const GenerateSettings& settings) {
   }
 }
 
-/// How conversations are written: as said, or for --chat as the model's folder says, or as its training data
-/// was; nullopt: not at all, or nobody says it, as of data that several templates wrote.
-std::optional<ChatTemplate> TemplateOf(const GenerateSettings& settings) {
-  if (!settings.chat_template.empty()) return LoadChatTemplate(settings.chat_template);
-  if (!settings.chat) return std::nullopt;
+/// How the model's conversations are written: as those of its training data were, or as its folder says;
+/// nullopt: neither is known, as of data that several templates wrote.
+std::optional<ChatTemplate> OwnTemplateOf(const GenerateSettings& settings) {
   const std::string base = ResolveCheckpoint(settings.checkpoint);
   const std::string folder = settings.adapter.empty() ? base : ResolveCheckpoint(settings.adapter);
   const nlohmann::ordered_json provenance = ReadCheckpointProvenance(folder, "data_provenance");
   if (auto recorded = RecordedTemplate(provenance)) return recorded;
   if (HasSeveralTemplates(provenance)) return std::nullopt;
   return settings.adapter.empty() ? FindFolderTemplate(folder) : FindAdapterTemplate(folder, base);
+}
+
+/// How conversations are written: as said, or for --chat as the model's are; nullopt: not at all.
+std::optional<ChatTemplate> TemplateOf(const GenerateSettings& settings) {
+  if (!settings.chat_template.empty()) return LoadChatTemplate(settings.chat_template);
+  return settings.chat ? OwnTemplateOf(settings) : std::nullopt;
 }
 
 class Job {
@@ -126,7 +130,7 @@ class Job {
       : settings_(settings),
         world_(world),
         precision_(ParsePrecision(settings.mixed_precision, process.device)) {
-    const std::optional<ChatTemplate> chat_template = TemplateOf(settings);
+    std::optional<ChatTemplate> chat_template = TemplateOf(settings);
     if (!settings.chat) {
       prompts_.emplace(settings.prompt, settings.input, chat_template.has_value(),
                        chat_template && chat_template->is_jinja);
@@ -144,6 +148,7 @@ class Job {
     if (settings.add_bos && identity().bos_id == kNoId) {
       throw Error(ErrorCode::kUsage, "--bos", "the checkpoint's tokenizer has no such id");
     }
+    if (!chat_template && prompts_) chat_template = TemplateOfTurns();
     if (chat_template) {
       if (settings.add_bos) {
         throw Error(ErrorCode::kUsage, "--bos", "is for plain prompts; a template says where BOS is");
@@ -263,6 +268,16 @@ class Job {
     if (world_->is_writer()) LogInfo(message);
   }
   const TokenizerIdentity& identity() const { return checkpoint_.tokenizer->identity(); }
+
+  /// Of a file of conversations that no --template is given for: the model's own, if it has one.
+  std::optional<ChatTemplate> TemplateOfTurns() {
+    if (!settings_.context_cache.empty() || !prompts_->BeginsWithTurns()) return std::nullopt;
+    std::optional<ChatTemplate> own = OwnTemplateOf(settings_);
+    if (!own) return std::nullopt;
+    if (world_->is_writer()) HoldInfo("conversations are written by " + own->name);
+    prompts_->ReadConversations(own->is_jinja);
+    return own;
+  }
 
   void StartChat() {
     if (!chat_) {

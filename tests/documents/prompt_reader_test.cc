@@ -100,5 +100,33 @@ TEST(PromptReaderTest, ASampleOfAPromptOfTurnsIsTrainedOnWithAllOfThem) {
   EXPECT_EQ(TurnsOfSample(R"("prompt": "A")"), (std::vector<std::string>{"A", "D"}));
 }
 
+TEST(PromptReaderTest, AFileOfConversationsIsKnownByItsFirstLine) {
+  const auto begins = [](const std::string& text) {
+    const test::TemporaryFolder folder;
+    test::WriteFile(folder.path("prompts"), text);
+    return PromptReader(std::nullopt, folder.path("prompts"), /*conversations=*/false).BeginsWithTurns();
+  };
+  const std::string turns = R"([{"role": "user", "content": "One"}])";
+  EXPECT_TRUE(begins("\n{\"messages\": " + turns + "}\n"));
+  EXPECT_TRUE(begins("{\"conversations\": " + turns + ", \"n\": 1e999}"));
+  EXPECT_TRUE(begins("{\"prompt\": " + turns + "}"));
+  EXPECT_FALSE(begins("{\"prompt\": \"One\", \"messages\": " + turns + "}")) << "it has a text to continue";
+  EXPECT_FALSE(begins("{\"messages\": \"One\"}"));
+  for (const char* other : {"", "\n", "no JSON", "[]", "{\"text\": \"One\"}"}) EXPECT_FALSE(begins(other));
+}
+
+TEST(PromptReaderTest, ALineThatWasLookedAtIsReadAsAnyOther) {
+  const test::TemporaryFolder folder;
+  test::WriteFile(folder.path("prompts"),
+                  "\n{\"messages\": [{\"role\": \"user\", \"content\": \"One\"}]}\n"
+                  "{\"messages\": [{\"role\": \"user\", \"content\": \"Two\"}]}\n");
+  PromptReader reader(std::nullopt, folder.path("prompts"), /*conversations=*/false);
+  ASSERT_TRUE(reader.BeginsWithTurns());
+  reader.ReadConversations(/*whole_turns=*/false);
+  std::vector<std::pair<std::string, std::string>> read;
+  while (const std::optional<PromptLine> line = reader.Next()) read.emplace_back(line->place, line->text);
+  EXPECT_EQ(read, (std::vector<std::pair<std::string, std::string>>{{"line 2", "One"}, {"line 3", "Two"}}));
+}
+
 }  // namespace
 }  // namespace trainwright
