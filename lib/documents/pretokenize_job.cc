@@ -302,6 +302,22 @@ double TokensPerSecond(const PretokenizeReport& report) {
   return static_cast<double>(tokens) / std::max(report.time_s, 1e-9);
 }
 
+nlohmann::ordered_json EncodeLibrary(const LibraryIdentity& library) {
+  const auto known = [](const std::string& text) {
+    return text.empty() ? nlohmann::ordered_json() : nlohmann::ordered_json(text);
+  };
+  return {{"name", library.name},
+          {"version", known(library.version)},
+          {"path", known(library.path)},
+          {"sha256", known(library.sha256)}};
+}
+
+/// ", version 0.1.97, /usr/lib/libsentencepiece.so.0.0.0"
+std::string DescribeLibrary(const LibraryIdentity& library) {
+  return ", version " + (library.version.empty() ? "unknown" : library.version) +
+         (library.path.empty() ? "" : ", " + library.path);
+}
+
 void RequireId(uint32_t id, const std::string& flag, const PretokenizeJobOptions& options) {
   if (id != kNoId) return;
   throw Error(ErrorCode::kUsage, flag, "the tokenizer " + options.tokenizer + " has no such id", "",
@@ -546,7 +562,10 @@ PretokenizeReport Pretokenizer::EmptyReport() const {
   report.vocab_size = impl_->tokenizer->identity().vocab_size;
   report.tokenizer_sha256 = impl_->tokenizer->identity().sha256;
   report.records = impl_->options.records;
-  if (impl_->check) report.verified_with = impl_->check->reference().method();
+  if (impl_->check) {
+    report.verified_with = impl_->check->reference().method();
+    report.verified_library = impl_->check->reference().library();
+  }
   if (const auto& chat_encoder = impl_->chat_encoder) {
     report.template_literals = chat_encoder->literals();
     report.literal_tokenizations = chat_encoder->literal_tokenizations();
@@ -630,6 +649,7 @@ nlohmann::ordered_json ToJson(const PretokenizeReport& report) {
     json["documents_verified"] = report.documents_verified;
     if (report.documents_tied > 0) json["documents_tied"] = report.documents_tied;
     json["verified_with"] = report.verified_with;
+    if (report.verified_library) json["verified_library"] = EncodeLibrary(*report.verified_library);
   }
   if (report.records != RecordKind::kLm) {
     json["records"] = RecordKindName(report.records);
@@ -681,6 +701,7 @@ std::string Describe(const PretokenizeReport& report) {
   }
   if (!report.verified_with.empty()) {
     line += "; verified " + count(report.documents_verified, "document") + " with " + report.verified_with;
+    if (report.verified_library) line += DescribeLibrary(*report.verified_library);
     if (report.documents_tied > 0) {
       line += ", of which " + std::to_string(report.documents_tied) + " differ in ties alone";
     }

@@ -18,6 +18,7 @@
 #include "lib/documents/document_text.h"
 #include "lib/io/byte_sink.h"
 #include "lib/report/progress.h"
+#include "lib/tok/tokenizer.h"
 
 namespace trainwright {
 
@@ -66,6 +67,7 @@ struct PretokenizeReport {
   uint64_t documents_verified = 0;
   uint64_t documents_tied = 0;  ///< of these, with other ids than the reference's by ties alone
   std::string verified_with;    ///< what they were compared with; empty: nothing was asked for
+  std::optional<LibraryIdentity> verified_library;  ///< where that is one
   RecordKind records = RecordKind::kLm;
   uint64_t loss_tokens =
       0;  ///< of `written`: those that training predicts, of sft records; pools, of contrastive

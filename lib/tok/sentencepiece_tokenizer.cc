@@ -158,6 +158,10 @@ std::string SentencePieceTokenizer::method() const {
                                                       : "libsentencepiece";
 }
 
+std::optional<LibraryIdentity> SentencePieceTokenizer::library() const {
+  return encodes_itself() ? std::nullopt : std::optional(LoadedSentencePiece());
+}
+
 std::unique_ptr<Tokenizer> SentencePieceTokenizer::MakeReference() const {
   auto reference = std::make_unique<SentencePieceTokenizer>(identity_.model, "tokenizer", Encoder::kLibrary);
   reference->TakeSpecialIds(identity_);

@@ -9,6 +9,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 
 #include "lib/tok/folder_special_tokens.h"
 #include "lib/tok/sentencepiece_bpe.h"
@@ -44,6 +45,7 @@ class SentencePieceTokenizer final : public Tokenizer {
   void EncodeContinued(std::string_view text, std::vector<uint32_t>* ids) const override;
   /// Of a library that encodes a unigram model: whether it is an old one, too.
   std::string method() const override;
+  std::optional<LibraryIdentity> library() const override;
   /// The library.
   std::unique_ptr<Tokenizer> MakeReference() const override;
   /// Cuts of a unigram model whose scores are equal but for rounding, which older libraries decide otherwise.

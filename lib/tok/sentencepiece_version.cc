@@ -1,11 +1,18 @@
 #include "lib/tok/sentencepiece_version.h"
 
+#include <link.h>
 #include <sentencepiece_processor.h>
 
 #include <bit>
 #include <cstdint>
+#include <filesystem>
 #include <string>
+#include <system_error>
 #include <vector>
+
+#include "lib/base/error.h"
+#include "lib/base/version.h"
+#include "lib/io/file_checksum.h"
 
 namespace trainwright {
 namespace {
@@ -34,7 +41,37 @@ bool AskLibrary() {
   return processor.Encode("000", &ids).ok() && ids == std::vector<int>{2, 1};
 }
 
+constexpr char kName[] = "libsentencepiece";
+
+/// Of one of the files that the process has loaded; stops at that of the library.
+int TakeIfLibrary(dl_phdr_info* info, size_t /*size*/, void* path) {
+  const std::filesystem::path loaded(info->dlpi_name == nullptr ? "" : info->dlpi_name);
+  if (!loaded.filename().string().starts_with(std::string(kName) + ".so")) return 0;
+  *static_cast<std::filesystem::path*>(path) = loaded;
+  return 1;
+}
+
+LibraryIdentity FindLibrary() {
+  LibraryIdentity library = {.name = kName, .version = TRAINWRIGHT_SENTENCEPIECE_VERSION};
+  std::filesystem::path loaded;
+  if (dl_iterate_phdr(TakeIfLibrary, &loaded) == 0) return library;
+  std::error_code unknown;
+  const std::filesystem::path file = std::filesystem::canonical(loaded, unknown);
+  if (unknown) return library;
+  try {
+    library.sha256 = Sha256OfFile(file.string());
+    library.path = file.string();
+  } catch (const Error&) {  // it may have been removed since
+  }
+  return library;
+}
+
 }  // namespace
+
+const LibraryIdentity& LoadedSentencePiece() {
+  static const LibraryIdentity library = FindLibrary();
+  return library;
+}
 
 bool LibraryIsOlderThan022() {
   static const bool older = AskLibrary();

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -35,6 +36,14 @@ struct DecodedId {
   char byte = 0;  ///< of kByte and kByteOfRun
 };
 
+/// A library that is no part of the suite.
+struct LibraryIdentity {
+  std::string name;          ///< "libsentencepiece"
+  std::string version = {};  ///< of the one that the suite was built with; empty: unknown
+  std::string path = {};     ///< of the file that this process has loaded; empty: none that can be read
+  std::string sha256 = {};   ///< of that file
+};
+
 class Tokenizer {
  public:
   virtual ~Tokenizer() = default;
@@ -54,6 +63,8 @@ class Tokenizer {
   virtual bool marks_start() const { return false; }
   /// Who encodes, for messages: "encoded by the suite itself".
   virtual std::string method() const { return "encoded by the suite itself"; }
+  /// Which library it is that encodes; nullopt: the suite does.
+  virtual std::optional<LibraryIdentity> library() const { return std::nullopt; }
   /// An independent way to the same ids, which --verify compares with: its method() names it. It may refer to
   /// this tokenizer. Null when there is nothing to compare.
   virtual std::unique_ptr<Tokenizer> MakeReference() const { return nullptr; }

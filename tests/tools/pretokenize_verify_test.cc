@@ -85,6 +85,33 @@ TEST_F(PretokenizeVerifyTest, ATieThatAnOldLibraryCutsOtherwiseIsCountedAndNoDif
   EXPECT_THAT(result.standard_error, testing::HasSubstr("of which 1 differ"));
 }
 
+TEST_F(PretokenizeVerifyTest, NamesTheLibraryItsVersionAndItsFile) {
+  const ProcessResult result = Shell(R"(
+    printf 'the first\n' > in.txt
+    pretokenize --tokenizer $DATA/mistral-v1.model --verify 1 --summary s.json -o out.tok in.txt || exit 9
+    pkg-config --modversion sentencepiece)");
+  const auto library = Json("s.json").at("verified_library");
+  EXPECT_EQ(library.at("name"), "libsentencepiece");
+  if (!library.at("version").is_null() && result.exit_status == 0) {
+    EXPECT_EQ(library.at("version").get<std::string>() + "\n", result.standard_output);
+    EXPECT_THAT(result.standard_error,
+                testing::HasSubstr(", version " + library.at("version").get<std::string>()));
+  }
+  if (library.at("path").is_null()) return;  // it is part of the program
+  const auto path = library.at("path").get<std::string>();
+  EXPECT_THAT(result.standard_error, testing::HasSubstr(path));
+  EXPECT_THAT(Shell("sha256sum '" + path + "'").standard_output,
+              testing::StartsWith(library.at("sha256").get<std::string>() + " "));
+}
+
+TEST_F(PretokenizeVerifyTest, NamesNoLibraryWhereTheSuiteItselfIsAsked) {
+  const ProcessResult result = Shell(R"(
+    printf 'the first\n' > in.txt
+    pretokenize -q --tokenizer $MODELS/tokenizer_json/llama3.json --verify 1 --summary s.json -o out.tok in.txt)");
+  EXPECT_EQ(result.exit_status, 0) << result.standard_error;
+  EXPECT_FALSE(Json("s.json").contains("verified_library"));
+}
+
 TEST_F(PretokenizeVerifyTest, RefusesATokenizerThatHasNoReference) {
   const ProcessResult result = Shell("echo a | pretokenize --verify 1 -o out.tok");
   EXPECT_EQ(result.exit_status, 2);
