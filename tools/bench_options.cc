@@ -1,16 +1,31 @@
 #include "tools/bench_options.h"
 
 #include <CLI/App.hpp>
+#include <string>
+#include <vector>
 
+#include "tools/guides.h"
 #include "tools/tool_texts.h"
 
 namespace trainwright {
+namespace {
+
+/// The text file, with the guides that there are.
+ToolText BenchText() {
+  ToolText text = ParseToolText(kBenchText);
+  for (ToolSection& section : text.sections) {
+    if (section.title == "GUIDES") section.text += "\n\n" + DescribeGuides();
+  }
+  return text;
+}
+
+}  // namespace
 
 const ToolInfo& BenchInfo() {
   static const ToolInfo info = {
       .name = "bench",
       .summary = "say whether a change made a command faster, and how sure that is",
-      .text = ParseToolText(kBenchText),
+      .text = BenchText(),
       .see_also = {"train(1)", "trainwright-bench(5)", "hyperfine(1)", "trainwright-glossary(7)"},
       .exclusive = {{"before", "stages", "claims"}, {"after", "stages", "claims"}},
       .bounds = {{"min-rounds", "max-rounds"}},
@@ -47,8 +62,11 @@ void DefineCommandOptions(CLI::App& app, BenchOptions* options) {
       ->check(CLI::IsMember({"one-at-a-time", "cumulative"}))
       ->type_name("HOW")
       ->group(group);
-  app.add_option("--claims", options->claims, "Print the claims of a system's guide and what holds here.")
-      ->check(CLI::IsMember({"grit", "refocused", "rft", "lora", "ten"}))
+  std::vector<std::string> guides;
+  for (const Guide& guide : kGuides) guides.emplace_back(guide.name);
+  app.add_option("--claims", options->claims,
+                 "Print the claims of a system's guide and what holds here. See GUIDES.")
+      ->check(CLI::IsMember(guides))
       ->type_name("SYSTEM")
       ->group(group);
   app.add_option("--claims-only", options->claims_only,

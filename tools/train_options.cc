@@ -20,6 +20,7 @@
 #include "lib/spec/objective_names.h"
 #include "lib/spec/ten_family.h"
 #include "tools/compute_options.h"
+#include "tools/guides.h"
 #include "tools/tool_texts.h"
 #include "tools/train_absent_options.h"
 #include "tools/train_joint_options.h"
@@ -70,11 +71,12 @@ OnlyWith MeaningsOfTrain() {
   return meanings;
 }
 
-/// The text file, with the presets as this build has them behind what it says of presets.
+/// The text file, with the guides and the presets as this build has them behind what it says of presets.
 ToolText TrainText() {
   ToolText text = ParseToolText(kTrainText);
   for (ToolSection& section : text.sections) {
-    if (section.title == "PRESETS") section.text += "\n\n" + DescribePresets(TrainPresets());
+    if (section.title == "PRESETS")
+      section.text += "\n\n" + DescribeGuides() + "\n" + DescribePresets(TrainPresets());
   }
   return text;
 }
