@@ -20,8 +20,9 @@ CLI::Option* AddCheckpointOption(CLI::App& app, std::string* checkpoint) {
 }
 
 void AddPrecisionOption(CLI::App& app, std::string* mixed_precision) {
-  app.add_option("--mixed-precision", *mixed_precision,
-                 "precision of GEMMs; auto: bf16 where the device is fast at it, fp16 on a GPU without bf16")
+  app.add_option(
+         "--mixed-precision", *mixed_precision,
+         "precision of GEMMs; auto: bf16 where the device is faster at it, fp16 on a GPU without bf16")
       ->check(CLI::IsMember({"no", "bf16", "fp16", "auto"}));
 }
 
@@ -31,6 +32,15 @@ CLI::Option* AddQuantOption(CLI::App& app, std::string* quant) {
                   "keep the weights of the layers quantised and read them so: int8, or nf4 in 4 bits. See "
                   "QUANTISED WEIGHTS")
       ->check(CLI::IsMember({"none", "nf4", "int8"}));
+}
+
+CLI::Option* AddKernelsOption(CLI::App& app, std::string* kernels) {
+  return app
+      .add_option("--kernels", *kernels,
+                  "which compute a CPU's GEMMs, for bits depend on them. auto: those that are fastest "
+                  "here, measured once a machine; usual: those of its kind of processor; or a list of "
+                  "fp32=blocks|library and bf16=instructions|widened|emulated")
+      ->type_name("KERNELS");
 }
 
 void AddDeviceOptions(CLI::App& app, const std::string& group, std::string* device, std::string* attn_backend,
@@ -44,11 +54,7 @@ void AddDeviceOptions(CLI::App& app, const std::string& group, std::string* devi
           ->check(CLI::IsMember({"auto", "flash", "cudnn", "efficient", "math"})),
       app.add_option("--threads", *threads, "compute threads; 0: the physical cores this process may use")
           ->check(CLI::NonNegativeNumber),
-      app.add_option("--kernels", *kernels,
-                     "which compute a CPU's GEMMs, for bits depend on them. auto: those that are fastest "
-                     "here, measured once a machine; usual: those of its kind of processor; or a list of "
-                     "fp32=blocks|library and bf16=instructions|widened|emulated")
-          ->type_name("KERNELS"),
+      AddKernelsOption(app, kernels),
   };
   if (group.empty()) return;
   for (CLI::Option* option : options) option->group(group);

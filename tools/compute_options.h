@@ -15,6 +15,8 @@ void AddAdapterOption(CLI::App& app, std::string* adapter, bool* allow_other_bas
 void AddPrecisionOption(CLI::App& app, std::string* mixed_precision);
 /// --quant of a model that is only read.
 CLI::Option* AddQuantOption(CLI::App& app, std::string* quant);
+/// --kernels.
+CLI::Option* AddKernelsOption(CLI::App& app, std::string* kernels);
 /// --device, --attn-backend, --threads and --kernels, in the group of that name.
 /// \param group empty: the default one
 void AddDeviceOptions(CLI::App& app, const std::string& group, std::string* device, std::string* attn_backend,

@@ -1,6 +1,7 @@
 #include "tools/engine_ranks.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdlib>
 #include <optional>
 
@@ -26,6 +27,7 @@
 #include "lib/launch/rank_place.h"
 #include "lib/nn/linear/gemm_kernels.h"
 #include "lib/probe/cpu_gemm_choice.h"
+#include "lib/probe/cpu_gemm_trials.h"
 
 namespace trainwright {
 namespace {
@@ -95,9 +97,15 @@ ProcessRequest ProcessOf(const EngineRequest& request, World* world, int64_t res
   return process;
 }
 
+struct AgreedKernels {
+  CpuGemms gemms;
+  std::optional<double> bf16_gain;  ///< as ApplyCpuGemms takes it
+};
+
 /// What rank 0 chooses, for all ranks.
-CpuGemms AgreeOnKernels(const EngineRequest& request, World* world, const ProcessSetup& setup,
-                        int64_t restarts) {
+AgreedKernels AgreeOnKernels(const EngineRequest& request, World* world, const ProcessSetup& setup,
+                             int64_t restarts) {
+  std::optional<double> gain;
   const auto choose = [&] {
     const std::optional<CpuGemms> kept = request.kernels_to_keep(restarts);
     // On another processor they cannot be, which those who continue the run report.
@@ -105,21 +113,28 @@ CpuGemms AgreeOnKernels(const EngineRequest& request, World* world, const Proces
     return ChooseCpuGemms({.kernels = request.kernels,
                            .measures = request.measures_kernels,
                            .machine = [&] { return ThisCpuGemmMachine(setup.threads); },
-                           .cache_path = CpuGemmCachePath()});
+                           .cache_path = CpuGemmCachePath(),
+                           .announce = HoldInfo},
+                          &gain);
   };
   constexpr int64_t kBf16Kinds = 3;
   const int64_t code = AsWriter(world, [&] {  // alike on all ranks, whose capability is
     const CpuGemms chosen = choose();
     return static_cast<int64_t>(chosen.fp32) * kBf16Kinds + static_cast<int64_t>(chosen.bf16);
   });
-  return {static_cast<CpuGemms::Fp32>(code / kBf16Kinds), static_cast<CpuGemms::Bf16>(code % kBf16Kinds)};
+  const int64_t gain_code = AsWriter(
+      world, [&] { return gain ? static_cast<int64_t>(std::llround(*gain * kPartsOfGain)) : int64_t{0}; });
+  if (gain_code > 0) gain = static_cast<double>(gain_code) / kPartsOfGain;
+  return {{static_cast<CpuGemms::Fp32>(code / kBf16Kinds), static_cast<CpuGemms::Bf16>(code % kBf16Kinds)},
+          gain};
 }
 
 /// \throws Error{kUsage} on kernels that there are not, or that the processor lacks
 void SetUpKernels(const EngineRequest& request, World* world, const ProcessSetup& setup, int64_t restarts) {
   CheckKernelsOption(request.kernels);
   if (setup.device.is_cpu()) {
-    ApplyCpuGemms(AgreeOnKernels(request, world, setup, restarts));
+    const AgreedKernels agreed = AgreeOnKernels(request, world, setup, restarts);
+    ApplyCpuGemms(agreed.gemms, agreed.bf16_gain);
   } else if (NamesKernels(request.kernels) && world->is_writer()) {
     LogWarning("--kernels has no effect on a GPU: it is for a CPU's GEMMs");
   }

@@ -1,6 +1,7 @@
 #include <unistd.h>
 
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "lib/base/error.h"
@@ -14,7 +15,9 @@
 #include "lib/machine/host_info.h"
 #include "lib/machine/watch_job.h"
 #include "lib/model/built_in_families.h"
+#include "lib/nn/linear/gemm_kernels.h"
 #include "lib/optim/optimizer_registry.h"
+#include "lib/probe/cpu_gemm_choice.h"
 #include "lib/probe/probe_job.h"
 #include "lib/report/option_need.h"
 #include "tools/gpu_probe_options.h"
@@ -45,6 +48,19 @@ int Watch(const GpuProbeOptions& options) {
   return RunWatch(watch, management.get(), &out);
 }
 
+/// Those by which train computes on this machine.
+/// \returns how many times as fast as fp32 bf16 is by them; nullopt: not measured
+std::optional<double> TakeKernels(const std::string& kernels, int threads) {
+  std::optional<double> bf16_gain;
+  const CpuGemms gemms = ChooseCpuGemms({.kernels = kernels,
+                                         .machine = [threads] { return ThisCpuGemmMachine(threads); },
+                                         .cache_path = CpuGemmCachePath(),
+                                         .announce = HoldInfo},
+                                        &bf16_gain);
+  ApplyCpuGemms(gemms, bf16_gain);
+  return bf16_gain;
+}
+
 /// \param encoded the report as JSON
 std::string TextOf(const ProbeReport& report, const nlohmann::ordered_json& encoded,
                    const GpuProbeOptions& options) {
@@ -68,8 +84,10 @@ int Run(const GpuProbeOptions& options, ToolRun* run) {
   if (probe.disk_bytes > 0 && probe.disk_bytes < kLeastDiskBytes) {
     throw Error(ErrorCode::kUsage, "--disk-size", "must be 0 or at least 256KiB");
   }
+  CheckKernelsOption(options.kernels);
   const int threads = options.threads > 0 ? options.threads : ReadHostInfo().compute_cores();
   probe.threads = SetUpProcess({.threads = threads}).threads;
+  probe.set_up_kernels = [&] { return TakeKernels(options.kernels, probe.threads); };
   const ProbeReport report = RunProbe(BuiltInFamilies(), BuiltInOptimizers(), probe);
   const nlohmann::ordered_json encoded = EncodeProbeReport(report);
   run->summary["gpu_state"] = encoded["gpu"]["state"];

@@ -56,6 +56,7 @@ void DefineGpuProbeOptions(CLI::App& app, GpuProbeOptions* options) {
                  "gives time")
       ->check(CLI::NonNegativeNumber)
       ->group(measuring);
+  AddKernelsOption(app, &options->kernels)->group(measuring);
   app.add_option("--out", options->folder, "folder that runs will be written to, whose disk is measured")
       ->type_name("DIR")
       ->group(measuring);

@@ -12,7 +12,7 @@ namespace trainwright {
 struct GpuProbeOptions {
   bool json = false, recommend = false, quick = false, require_gpu = false, watch = false, sustained = false;
   double seconds = 10;
-  std::string device = "auto", model, folder = ".", disk_size = "64MiB";
+  std::string device = "auto", kernels = "auto", model, folder = ".", disk_size = "64MiB";
   int64_t seq = 0, vocab = 258;
   int threads = 0;
   double interval_s = 1;

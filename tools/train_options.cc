@@ -427,9 +427,10 @@ void DefineAdapterOptions(CLI::App& app, TrainSettings* settings) {
 }
 
 void DefinePrecisionOptions(CLI::App& app, TrainSettings* settings) {
-  app.add_option("--mixed-precision", settings->mixed_precision,
-                 "no, bf16, fp16 (with dynamic loss scaling), or auto: bf16 where the device is fast at it, "
-                 "fp16 on a GPU without bf16 (default: no)")
+  app.add_option(
+         "--mixed-precision", settings->mixed_precision,
+         "no, bf16, fp16 (with dynamic loss scaling), or auto: bf16 where the device is faster at it, "
+         "fp16 on a GPU without bf16 (default: no)")
       ->check(CLI::IsMember({"no", "bf16", "fp16", "auto"}))
       ->group("Model");
   app.add_option("--residual-stream", settings->residual_stream,

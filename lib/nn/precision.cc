@@ -29,6 +29,11 @@ bool HasFastProducts(Precision precision, at::Device device) {
   return precision == Precision::kBf16 && ChosenCpuGemms().bf16 != CpuGemms::Bf16::kEmulated;
 }
 
+bool IsWorthwhile(Precision precision, at::Device device) {
+  return HasFastProducts(precision, device) &&
+         (precision == Precision::kFp32 || !device.is_cpu() || IsChosenBf16Worthwhile());
+}
+
 void RequireProducts(Precision precision, const GpuLimits& limits) {
   if (precision != Precision::kBf16 || limits.bf16) return;
   throw Error(ErrorCode::kUsage, "--mixed-precision", limits.gpu + " has no bf16 GEMMs", "",

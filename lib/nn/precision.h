@@ -20,6 +20,9 @@ at::ScalarType PrecisionDtype(Precision precision);
 /// precision: same rounding points, about the speed of fp32 instead of a fifth of it. Torch's meta device
 /// stands for a GPU.
 bool HasFastProducts(Precision precision, at::Device device);
+/// Whether --mixed-precision auto may take it on this device: where HasFastProducts says so, and on a CPU
+/// IsBf16Worthwhile, too.
+bool IsWorthwhile(Precision precision, at::Device device);
 
 /// A precision and the type that holds its values: bf16 or fp16, or fp32 holding rounded values; the
 /// kernels of attention and of a scan that are asked for; and the pieces in which the head is computed.

@@ -3,8 +3,8 @@
 namespace trainwright {
 
 Precision ParsePrecision(const std::string& mixed_precision, at::Device device) {
-  return ParsePrecision(mixed_precision, HasFastProducts(Precision::kBf16, device),
-                        HasFastProducts(Precision::kFp16, device));
+  return ParsePrecision(mixed_precision, IsWorthwhile(Precision::kBf16, device),
+                        IsWorthwhile(Precision::kFp16, device));
 }
 
 }  // namespace trainwright

@@ -22,13 +22,32 @@ CpuGemms NamedCpuGemms(const std::string& kernels) {
   return gemms;
 }
 
-void Announce(const MeasuredCpuGemms& measured, int threads) {
+std::string DescribeMeasured(const MeasuredCpuGemms& measured, int threads) {
   std::string rates;
   for (const auto& [name, rate] : measured.rates) {
     rates += (rates.empty() ? "" : ", ") + name + " " + FormatRate(rate, "flop/s");
   }
-  LogInfo("kernels: measured GEMMs of " + std::to_string(threads) + (threads == 1 ? " thread" : " threads") +
-          ", once for this machine: " + rates + "; taking " + CpuGemmsName(measured.gemms));
+  return "kernels: measured GEMMs of " + std::to_string(threads) + (threads == 1 ? " thread" : " threads") +
+         ", once for this machine: " + rates + "; taking " + CpuGemmsName(measured.gemms);
+}
+
+/// What auto stands for where there is a choice.
+MeasuredCpuGemms MeasuredOrKnown(const CpuGemmRequest& request, const CpuGemms& usual) {
+  const CpuGemmMachine machine = request.machine();
+  const auto known = FindCpuGemms(request.cache_path, machine);
+  if (known && WhyNotCpuGemms(known->gemms).empty()) return *known;
+  MeasuredCpuGemms measured;
+  measured.rates = request.measure();
+  measured.gemms = FastestCpuGemms(usual, measured.rates);
+  measured.measured = Rfc3339Now();
+  request.announce(DescribeMeasured(measured, machine.threads));
+  if (request.cache_path.empty()) return measured;
+  try {
+    StoreCpuGemms(request.cache_path, machine, measured);
+  } catch (const Error& error) {
+    LogWarning("what was measured of the kernels is not remembered: " + std::string(error.what()));
+  }
+  return measured;
 }
 
 }  // namespace
@@ -41,25 +60,13 @@ void CheckKernelsOption(const std::string& kernels) {
   if (NamesKernels(kernels)) ParseCpuGemms(kernels, kFlag, {});
 }
 
-CpuGemms ChooseCpuGemms(const CpuGemmRequest& request) {
+CpuGemms ChooseCpuGemms(const CpuGemmRequest& request, std::optional<double>* bf16_gain) {
   if (NamesKernels(request.kernels)) return NamedCpuGemms(request.kernels);
   const CpuGemms usual = UsualCpuGemms();
   const bool has_choice = WhyNotCpuGemms({.fp32 = CpuGemms::Fp32::kBlocks}).empty();
   if (request.kernels == kUsual || !request.measures || !has_choice) return usual;
-  const CpuGemmMachine machine = request.machine();
-  const auto known = FindCpuGemms(request.cache_path, machine);
-  if (known && WhyNotCpuGemms(known->gemms).empty()) return known->gemms;
-  MeasuredCpuGemms measured;
-  measured.rates = request.measure();
-  measured.gemms = FastestCpuGemms(usual, measured.rates);
-  measured.measured = Rfc3339Now();
-  Announce(measured, machine.threads);
-  if (request.cache_path.empty()) return measured.gemms;
-  try {
-    StoreCpuGemms(request.cache_path, machine, measured);
-  } catch (const Error& error) {
-    LogWarning("what was measured of the kernels is not remembered: " + std::string(error.what()));
-  }
+  const MeasuredCpuGemms measured = MeasuredOrKnown(request, usual);
+  if (bf16_gain != nullptr) *bf16_gain = GainOfBf16(measured.gemms, measured.rates);
   return measured.gemms;
 }
 

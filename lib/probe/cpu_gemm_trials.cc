@@ -6,7 +6,9 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <functional>
+#include <optional>
 #include <vector>
 
 #include "lib/base/elapsed.h"
@@ -117,6 +119,12 @@ CpuGemms FastestCpuGemms(const CpuGemms& usual, const CpuGemmRates& rates) {
   }
   if (rate_of(gemms.bf16) < kLeastOfFp32 * rate_of(gemms.fp32)) gemms.bf16 = CpuGemms::Bf16::kEmulated;
   return gemms;
+}
+
+std::optional<double> GainOfBf16(const CpuGemms& gemms, const CpuGemmRates& rates) {
+  const double fp32 = RateOf(rates, NameOf(gemms.fp32)), bf16 = RateOf(rates, NameOf(gemms.bf16));
+  if (fp32 <= 0 || bf16 <= 0) return std::nullopt;
+  return std::round(bf16 / fp32 * kPartsOfGain) / kPartsOfGain;
 }
 
 }  // namespace trainwright

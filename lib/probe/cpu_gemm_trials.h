@@ -2,6 +2,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
 
 #include "lib/spec/cpu_gemms.h"
@@ -26,5 +27,10 @@ CpuGemmRates MeasureCpuGemms(const CpuGemmTrials& trials = {});
 /// these bounds what is measured on a busy machine does not change bits.
 /// \param rates what has none was not measured, and is not taken
 CpuGemms FastestCpuGemms(const CpuGemms& usual, const CpuGemmRates& rates);
+
+inline constexpr double kPartsOfGain = 1e6;
+/// How many times as fast in bf16 as in fp32 such kernels are, a whole number of millionths, by which ranks
+/// share it; nullopt where one of the two has no rate.
+std::optional<double> GainOfBf16(const CpuGemms& gemms, const CpuGemmRates& rates);
 
 }  // namespace trainwright

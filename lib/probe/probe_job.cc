@@ -9,6 +9,7 @@
 #include <functional>
 #include <limits>
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include "lib/base/elapsed.h"
@@ -25,6 +26,7 @@
 #include "lib/memory/fitting_step.h"
 #include "lib/memory/memory_advice.h"
 #include "lib/memory/training_memory.h"
+#include "lib/nn/linear/gemm_kernels.h"
 #include "lib/probe/gemm_ceiling.h"
 #include "lib/probe/memory_ceiling.h"
 #include "lib/probe/transfer_ceiling.h"
@@ -82,6 +84,7 @@ class ProbeJob {
     report_.label = plan_.label;
     Identify();
     ChooseModel();
+    if (!gpu()) bf16_gain_ = options_.set_up_kernels();
     MeasureGemms();
     if (gpu()) MeasureGpuMemory();
     MeasureMemoryOfHost();
@@ -273,7 +276,9 @@ class ProbeJob {
                                     .gpu = PresentGpu(),
                                     .measured = report_.measured,
                                     .batch = report_.batch,
-                                    .model = report_.model};
+                                    .model = report_.model,
+                                    .gemms = ChosenCpuGemms(),
+                                    .bf16_gain = bf16_gain_};
     if (!options_.use_gpu && evidence.verdict.state == GpuState::kUsable) {
       evidence.verdict = {GpuState::kHidden, "--device cpu was asked for", "leave it out",
                           evidence.verdict.gpu};
@@ -290,6 +295,7 @@ class ProbeJob {
   std::unique_ptr<GpuManagement> management_;
   at::Device device_ = at::Device(at::kCPU);
   ModelConfig config_;
+  std::optional<double> bf16_gain_;  // of the CPU
 };
 
 }  // namespace

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
@@ -29,6 +30,9 @@ struct ProbeOptions {
   int threads = 1;              ///< that compute, as SetUpProcess has set them
   std::string folder = ".";     ///< whose disk is measured
   uint64_t disk_bytes = 0;      ///< written at most; 0: the disk is not measured
+  /// Called before a CPU is measured: has its GEMMs computed as training computes them, and returns how many
+  /// times as fast as fp32 bf16 is then, as IsBf16Worthwhile takes it.
+  std::function<std::optional<double>()> set_up_kernels = [] { return std::optional<double>(); };
 };
 
 struct ProbeReport {

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
+#include <string>
 
 #include "lib/base/error.h"
 #include "lib/base/units.h"
@@ -12,8 +14,6 @@
 namespace trainwright {
 namespace {
 
-/// Below this gain bf16's rounding buys nothing.
-constexpr double kWorthwhileGain = 1.1;
 /// As train's own default; see PlanLoader.
 constexpr int kMostGpuWorkers = 4;
 
@@ -91,31 +91,35 @@ class Recommender {
   }
 
   void ChooseCpuPrecision() {
-    const bool amx = evidence_.host.has("amx_bf16"), avx512 = evidence_.host.has("avx512_bf16");
-    if (!avx512) {
-      Choose("mixed-precision", "no",
-             "the CPU has no bf16 instructions (avx512_bf16): bf16 would round and gain no speed");
-      return;
-    }
-    const std::string has = amx ? "amx_bf16" : "avx512_bf16";
-    const Measurement *fp32 = Gemm("fp32"), *bf16 = Gemm("bf16");
-    if (fp32 == nullptr || bf16 == nullptr) {
-      Leave("mixed-precision", "the CPU has " + has + ", but its GEMMs were not measured");
-      return;
-    }
-    for (const Measurement* one : {fp32, bf16}) {
-      if (const std::string problem = Unsteady(one->rate, "the rate of " + *one->dtype + " GEMMs");
-          !problem.empty()) {
-        Leave("mixed-precision", problem);
-        return;
+    const CpuGemms& gemms = evidence_.gemms;
+    const std::optional<double>& gain = evidence_.bf16_gain;
+    if (gemms.bf16 != CpuGemms::Bf16::kEmulated && gain) {
+      for (const std::string& dtype : {PrecisionName(Precision::kFp32), PrecisionName(Precision::kBf16)}) {
+        const Measurement* const one = Gemm(dtype);
+        if (one == nullptr) continue;
+        const std::string problem = Unsteady(one->rate, "the rate of " + dtype + " GEMMs");
+        if (!problem.empty()) return Leave("mixed-precision", problem);
       }
     }
-    const double gain = bf16->rate.median / fp32->rate.median;
-    const bool worth = gain >= kWorthwhileGain;
+    const bool worth = IsBf16Worthwhile(gemms, gain);
     if (worth) precision_ = Precision::kBf16;
-    Choose("mixed-precision", PrecisionOption(precision_),
-           "the CPU has " + has + ", and bf16 GEMMs were measured at " + FormatFixed(gain, 2) +
-               " times the rate of fp32" + (worth ? "" : ", which is not worth the rounding"));
+    Choose("mixed-precision", PrecisionOption(precision_), "the CPU has " + WhyCpuPrecision(worth));
+  }
+
+  std::string WhyCpuPrecision(bool worth) const {
+    const HostInfo& host = evidence_.host;
+    const std::string instructions = host.has("amx_bf16")      ? "amx_bf16"
+                                     : host.has("avx512_bf16") ? "avx512_bf16"
+                                                               : "no bf16 instructions";
+    if (evidence_.gemms.bf16 == CpuGemms::Bf16::kEmulated) {
+      return instructions + ", and GEMMs in bf16 run in fp32 on rounded values, which gains no speed";
+    }
+    if (evidence_.bf16_gain) {
+      return instructions + ", and GEMMs in bf16 were measured at " + FormatFixed(*evidence_.bf16_gain, 2) +
+             " times the rate of fp32" + (worth ? "" : ", which is not worth the rounding");
+    }
+    return instructions + (worth ? ", and GEMMs in bf16 are computed by them"
+                                 : ", and GEMMs in bf16 compute in fp32's units, which gains no speed");
   }
 
   void ChooseBatch() {
@@ -181,13 +185,30 @@ class Recommender {
       Choose("attn-backend", "auto", "on a CPU training's own kernels are the fast ones");
       return;
     }
-    const AttentionBackend backend =
-        ResolveAttentionBackend(AttentionBackend::kAuto, evidence_.model.head_dim, PrecisionDtype(precision_),
-                                LimitsOf({.capability_major = DeviceCapability().major,
-                                          .capability_minor = DeviceCapability().minor}));
-    Choose("attn-backend", AttentionBackendName(backend),
-           "the fastest that takes heads of " + std::to_string(evidence_.model.head_dim) + " elements of " +
-               PrecisionName(precision_));
+    const AttentionBackend backend = Resolve(AttentionBackend::kAuto);
+    const std::string heads =
+        "heads of " + std::to_string(evidence_.model.head_dim) + " elements of " + PrecisionName(precision_);
+    if (backend == AttentionBackend::kFlash && Takes(AttentionBackend::kCudnn)) {
+      Choose("attn-backend", "auto",
+             "flash and cudnn take " + heads + ", and train times both before its first step");
+      return;
+    }
+    Choose("attn-backend", AttentionBackendName(backend), "the fastest that takes " + heads);
+  }
+
+  /// \throws Error{kUsage} where the GPU has it not for the model's heads
+  AttentionBackend Resolve(AttentionBackend asked) const {
+    return ResolveAttentionBackend(asked, evidence_.model.head_dim, PrecisionDtype(precision_),
+                                   LimitsOf({.capability_major = DeviceCapability().major,
+                                             .capability_minor = DeviceCapability().minor}));
+  }
+  bool Takes(AttentionBackend backend) const {
+    try {
+      Resolve(backend);
+      return true;
+    } catch (const Error&) {
+      return false;
+    }
   }
 
   void ChooseHost() {

@@ -15,6 +15,7 @@
 #include "lib/memory/fitting_step.h"
 #include "lib/nn/attention/attention_backend.h"
 #include "lib/nn/precision.h"
+#include "lib/spec/cpu_gemms.h"
 
 namespace trainwright {
 
@@ -47,6 +48,8 @@ struct RecommendationEvidence {
   std::vector<Measurement> measured;
   std::optional<BatchSearch> batch;
   ProbedModel model;
+  CpuGemms gemms = {};                   ///< by which the CPU computes
+  std::optional<double> bf16_gain = {};  ///< of these, as IsBf16Worthwhile takes it
 };
 
 struct Choice {
@@ -68,6 +71,8 @@ struct Recommendation {
   const Choice* Find(const std::string& option) const;
 };
 
+/// The precision is the one that --mixed-precision auto comes to; what train finds by timing is left to
+/// train.
 Recommendation Recommend(const RecommendationEvidence& evidence);
 
 /// The precision alone, which the search for a batch needs to know before: fp32 where it is undecided.

@@ -163,10 +163,10 @@ void PlanPrecision(const TrainSettings& settings, const PlanFacts& facts, Planne
   if (settings.mixed_precision != "auto") return;
   const Precision precision = ParsePrecision("auto", facts.fast_bf16, facts.fast_fp16);
   planned->plan.precision = precision;
-  const char* const reason = precision == Precision::kBf16 ? "this device multiplies bf16 fast"
+  const char* const reason = precision == Precision::kBf16 ? "this device multiplies bf16 faster than fp32"
                              : precision == Precision::kFp16
                                  ? "this device has no bf16 GEMMs, and is fast at fp16"
-                                 : "this device has no fast bf16 GEMMs";
+                                 : "bf16 is not 1.1 times as fast as fp32 on this device";
   planned->reasons.push_back({"mixed-precision", reason, "precision " + PrecisionName(precision)});
 }
 

@@ -1,6 +1,7 @@
 #include "lib/spec/cpu_gemms.h"
 
 #include <algorithm>
+#include <optional>
 #include <string_view>
 #include <utility>
 
@@ -8,6 +9,8 @@
 
 namespace trainwright {
 namespace {
+
+constexpr double kLeastBf16Gain = 1.1;
 
 constexpr std::pair<std::string_view, CpuGemms::Fp32> kFp32Names[] = {{"blocks", CpuGemms::Fp32::kBlocks},
                                                                       {"library", CpuGemms::Fp32::kLibrary}};
@@ -39,6 +42,11 @@ bool Find(const Names& names, std::string_view name, Kind* kind) {
 
 std::string CpuGemmsName(const CpuGemms& gemms) {
   return "fp32=" + NameOf(kFp32Names, gemms.fp32) + ",bf16=" + NameOf(kBf16Names, gemms.bf16);
+}
+
+bool IsBf16Worthwhile(const CpuGemms& gemms, const std::optional<double>& gain) {
+  if (gemms.bf16 == CpuGemms::Bf16::kEmulated) return false;
+  return gain ? *gain >= kLeastBf16Gain : gemms.bf16 == CpuGemms::Bf16::kInstructions;
 }
 
 CpuGemms ParseCpuGemms(const std::string& text, const std::string& flag, CpuGemms gemms) {

@@ -9,6 +9,7 @@
 #include "lib/base/error.h"
 #include "lib/nn/linear/matmul.h"
 #include "lib/nn/precision.h"
+#include "lib/nn/precision_option.h"
 #include "tests/nn/reference.h"
 #include "tests/support/support.h"
 
@@ -80,6 +81,24 @@ TEST_F(GemmKernelsTest, Bf16IsStoredInFp32WhereItIsEmulatedAlone) {
     EXPECT_EQ(ChooseNumerics(Precision::kBf16, at::Device(at::kCPU)).emulated(), emulated);
     EXPECT_EQ(HasFastProducts(Precision::kBf16, at::Device(at::kCPU)), !emulated);
   }
+}
+
+TEST_F(GemmKernelsTest, AutoIsBf16WhereItWasMeasuredToGainByIt) {
+  const at::Device cpu(at::kCPU);
+  for (const Bf16 bf16 : {Bf16::kInstructions, Bf16::kWidened}) {
+    const CpuGemms gemms = {Fp32::kBlocks, bf16};
+    if (!Has(gemms)) continue;
+    ApplyCpuGemms(gemms, 1.05);
+    EXPECT_EQ(ParsePrecision("auto", cpu), Precision::kFp32);
+    EXPECT_TRUE(HasFastProducts(Precision::kBf16, cpu))
+        << "bf16 that is asked for is computed so all the same";
+    ApplyCpuGemms(gemms, 1.2);
+    EXPECT_EQ(ParsePrecision("auto", cpu), Precision::kBf16);
+    ApplyCpuGemms(gemms);
+    EXPECT_EQ(ParsePrecision("auto", cpu), bf16 == Bf16::kInstructions ? Precision::kBf16 : Precision::kFp32);
+  }
+  ApplyCpuGemms({Fp32::kLibrary, Bf16::kEmulated});
+  EXPECT_EQ(ParsePrecision("auto", cpu), Precision::kFp32);
 }
 
 TEST_F(GemmKernelsTest, KernelsThatTheProcessorLacksAreNotTaken) {

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <optional>
 #include <string>
 
 #include "lib/base/error.h"
@@ -44,6 +45,15 @@ TEST(FastestCpuGemmsTest, EmulateBf16WhereItsOwnKernelsAreSlowerThanFp32) {
 TEST(FastestCpuGemmsTest, DoNotTakeWhatWasNotMeasured) {
   EXPECT_EQ(FastestCpuGemms({}, {{"fp32=library", 50}}), CpuGemms{});
   EXPECT_EQ(FastestCpuGemms({Fp32::kBlocks, Bf16::kWidened}, {}), (CpuGemms{Fp32::kBlocks, Bf16::kWidened}));
+}
+
+TEST(GainOfBf16Test, IsThatOfTheKernelsWhichCompute) {
+  const CpuGemmRates rates = Rates(100, 50, 200, 101);
+  EXPECT_EQ(GainOfBf16({Fp32::kBlocks, Bf16::kInstructions}, rates), 2);
+  EXPECT_EQ(GainOfBf16({Fp32::kBlocks, Bf16::kWidened}, rates), 1.01);
+  EXPECT_EQ(GainOfBf16({Fp32::kLibrary, Bf16::kInstructions}, rates), 4);
+  EXPECT_EQ(GainOfBf16({Fp32::kBlocks, Bf16::kEmulated}, rates), std::nullopt) << "it has no rate";
+  EXPECT_EQ(GainOfBf16({Fp32::kBlocks, Bf16::kInstructions}, {}), std::nullopt);
 }
 
 TEST(MeasureCpuGemmsTest, MeasuresWhatTheProcessorHas) {
@@ -144,6 +154,24 @@ TEST_F(CpuGemmChoiceTest, UsualAndWhatMayNotDependOnAClockMeasureNothing) {
   EXPECT_EQ(ChooseCpuGemms(without_clock), UsualCpuGemms());
   EXPECT_EQ(measured_, 0);
   EXPECT_FALSE(std::filesystem::exists(path_));
+}
+
+TEST_F(CpuGemmChoiceTest, TheGainOfBf16IsThatOfWhatWasMeasuredNowOrBefore) {
+  if (!HasChoice()) GTEST_SKIP() << "no AVX-512";
+  CpuGemmRequest request = Request();
+  request.measure = [this] {
+    ++measured_;
+    return Rates(100, 50, 0, 150);
+  };
+  for (int time = 0; time < 2; ++time) {
+    std::optional<double> gain;
+    EXPECT_EQ(ChooseCpuGemms(request, &gain), (CpuGemms{Fp32::kBlocks, Bf16::kWidened}));
+    EXPECT_EQ(gain, 1.5);
+  }
+  EXPECT_EQ(measured_, 1);
+  std::optional<double> unmeasured;
+  ChooseCpuGemms(Request("usual"), &unmeasured);
+  EXPECT_EQ(unmeasured, std::nullopt);
 }
 
 TEST_F(CpuGemmChoiceTest, NamedKernelsAreTaken) {

@@ -3,8 +3,16 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <map>
+#include <optional>
+#include <string>
+#include <vector>
 
+#include "lib/device/gpu_limits.h"
+#include "lib/nn/linear/gemm_kernels.h"
+#include "lib/nn/precision_limits.h"
+#include "lib/nn/precision_option.h"
 #include "tests/machine/fixture_devices.h"
 
 namespace trainwright {
@@ -29,13 +37,24 @@ RecommendationEvidence On(const GpuInfo& gpu) {
   return evidence;
 }
 
-RecommendationEvidence OnCpu(std::vector<std::string> isa, double bf16_gain = 2) {
+/// Usual for a processor with such instructions.
+CpuGemms KernelsWith(const std::vector<std::string>& isa) {
+  const auto has = [&](const char* name) { return std::find(isa.begin(), isa.end(), name) != isa.end(); };
+  if (has("avx512_bf16")) return {CpuGemms::Fp32::kBlocks, CpuGemms::Bf16::kInstructions};
+  if (has("avx512f")) return {CpuGemms::Fp32::kBlocks, CpuGemms::Bf16::kWidened};
+  return {};
+}
+
+RecommendationEvidence OnCpu(std::vector<std::string> isa, std::optional<double> bf16_gain = 2) {
+  const CpuGemms gemms = KernelsWith(isa);
   return {.host = FixtureHost(std::move(isa)),
           .verdict = JudgeGpus({}),
           .gpu = {},
-          .measured = {Gemm("cpu", "fp32", 200e9), Gemm("cpu", "bf16", bf16_gain * 200e9)},
+          .measured = {Gemm("cpu", "fp32", 200e9), Gemm("cpu", "bf16", bf16_gain.value_or(1) * 200e9)},
           .batch = {},
-          .model = {.name = "llama-1m", .head_dim = 32, .sequence_tokens = 256}};
+          .model = {.name = "llama-1m", .head_dim = 32, .sequence_tokens = 256},
+          .gemms = gemms,
+          .bf16_gain = bf16_gain};
 }
 
 BatchSearch Searched(std::vector<std::pair<int64_t, double>> speeds, BatchStop stop, double spread = 0.02) {
@@ -83,8 +102,8 @@ TEST(RecommendTest, GpusWithBf16) {
   for (const GpuInfo& gpu : {test::A100(), test::H100(), test::H200()}) {
     const auto table = Table(Recommend(On(gpu)));
     const std::map<std::string, std::string> expected = {
-        {"device", "cuda"},        {"mixed-precision", "bf16"}, {"batch", "16"},  {"accum", "1"},
-        {"attn-backend", "flash"}, {"threads", "16"},           {"workers", "4"}, {"pin", "on"}};
+        {"device", "cuda"},       {"mixed-precision", "bf16"}, {"batch", "16"},  {"accum", "1"},
+        {"attn-backend", "auto"}, {"threads", "16"},           {"workers", "4"}, {"pin", "on"}};
     EXPECT_EQ(table, expected) << *gpu.name;
   }
 }
@@ -113,7 +132,7 @@ TEST(RecommendTest, NamesDecideNothing) {
   disguised.name = "Tesla V100-SXM2-16GB";
   const auto table = Table(Recommend(On(disguised)));
   EXPECT_EQ(table.at("mixed-precision"), "bf16");
-  EXPECT_EQ(table.at("attn-backend"), "flash");
+  EXPECT_EQ(table.at("attn-backend"), "auto");
   disguised = test::V100();
   disguised.name = "NVIDIA H200";
   EXPECT_EQ(Table(Recommend(On(disguised))).at("device"), "cpu");
@@ -132,12 +151,52 @@ TEST(RecommendTest, CpuPrecisionFollowsInstructionsAndMeasuredGain) {
     return Table(Recommend(OnCpu(std::move(isa), gain))).at("mixed-precision");
   };
   EXPECT_EQ(precision({"avx2", "f16c"}, 2), "no");  // no instruction, whatever was measured
-  EXPECT_EQ(precision({"avx2", "avx512f"}, 2), "no");
+  EXPECT_EQ(precision({"avx2", "avx512f"}, 1), "no");
+  EXPECT_EQ(precision({"avx2", "avx512f"}, 2), "bf16");  // as train takes it, which computes by it as fast
   EXPECT_EQ(precision({"avx512f", "avx512_bf16"}, 2), "bf16");
   EXPECT_EQ(precision({"avx512f", "avx512_bf16"}, 1.05), "no");  // not worth the rounding
   EXPECT_EQ(precision({"avx512f", "avx512_bf16", "amx_tile", "amx_bf16"}, 6), "bf16");
   EXPECT_THAT(Recommend(OnCpu({"avx512_bf16", "amx_bf16"})).Find("mixed-precision")->reason,
               HasSubstr("amx_bf16"));
+}
+
+TEST(RecommendTest, ThePrecisionOfACpuIsThatOfAutoWhateverWasMeasured) {
+  const CpuGemms before = ChosenCpuGemms();
+  for (const char* isa : {"avx2", "avx512f", "avx512_bf16"}) {
+    RecommendationEvidence evidence = OnCpu({isa});
+    if (!WhyNotCpuGemms(evidence.gemms).empty()) continue;  // of another processor
+    for (const std::optional<double> gain :
+         std::vector<std::optional<double>>{{}, 0.5, 0.89, 0.95, 1, 1.05, 1.1, 1.72, 6}) {
+      evidence.bf16_gain = gain;
+      ApplyCpuGemms(evidence.gemms, gain);
+      const Precision taken = ParsePrecision("auto", at::Device(at::kCPU));
+      EXPECT_EQ(RecommendPrecision(evidence), taken) << isa << " " << gain.value_or(0);
+      EXPECT_EQ(Table(Recommend(evidence)).at("mixed-precision"),
+                taken == Precision::kFp32 ? "no" : PrecisionName(taken));
+      EXPECT_TRUE(taken == Precision::kFp32 || gain.value_or(2) >= 1) << "bf16 is never slower";
+    }
+  }
+  ApplyCpuGemms(before);
+}
+
+TEST(RecommendTest, ThePrecisionOfAGpuIsThatOfAuto) {
+  for (const GpuInfo& gpu : {test::Rtx2080Ti(), test::A100(), test::H100(), test::H200()}) {
+    const GpuLimits limits =
+        LimitsOf({.capability_major = gpu.capability->major, .capability_minor = gpu.capability->minor});
+    EXPECT_EQ(RecommendPrecision(On(gpu)), ParsePrecision("auto", HasFastProducts(Precision::kBf16, limits),
+                                                          HasFastProducts(Precision::kFp16, limits)))
+        << *gpu.name;
+  }
+}
+
+TEST(RecommendTest, WhatTrainTimesIsLeftToIt) {
+  RecommendationEvidence evidence = On(test::H100());
+  const Recommendation timed = Recommend(evidence);
+  EXPECT_EQ(Table(timed).at("attn-backend"), "auto");
+  EXPECT_THAT(timed.Find("attn-backend")->reason,
+              AllOf(HasSubstr("flash and cudnn"), HasSubstr("train times both")));
+  evidence.model.head_dim = 192;  // cudnn takes up to 128
+  EXPECT_EQ(Table(Recommend(evidence)).at("attn-backend"), "flash");
 }
 
 TEST(RecommendTest, ACpuGetsNoOptionsOfAGpu) {

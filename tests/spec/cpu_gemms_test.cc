@@ -37,5 +37,21 @@ TEST(CpuGemmsTest, OtherTextsAreRefused) {
   }
 }
 
+TEST(IsBf16WorthwhileTest, AGainOfATenthIsWorthTheRoundingAndWhatIsEmulatedNever) {
+  for (const Bf16 bf16 : {Bf16::kInstructions, Bf16::kWidened}) {
+    const CpuGemms gemms = {Fp32::kBlocks, bf16};
+    EXPECT_FALSE(IsBf16Worthwhile(gemms, 0.95));
+    EXPECT_FALSE(IsBf16Worthwhile(gemms, 1.05));
+    EXPECT_TRUE(IsBf16Worthwhile(gemms, 1.1));
+    EXPECT_FALSE(IsBf16Worthwhile({Fp32::kBlocks, Bf16::kEmulated}, 2));
+  }
+}
+
+TEST(IsBf16WorthwhileTest, UnmeasuredItIsByInstructionsAlone) {
+  EXPECT_TRUE(IsBf16Worthwhile({Fp32::kBlocks, Bf16::kInstructions}, {}));
+  EXPECT_FALSE(IsBf16Worthwhile({Fp32::kBlocks, Bf16::kWidened}, {}));
+  EXPECT_FALSE(IsBf16Worthwhile({Fp32::kLibrary, Bf16::kEmulated}, {}));
+}
+
 }  // namespace
 }  // namespace trainwright

@@ -1,5 +1,7 @@
 #include "lib/nn/linear/gemm_kernels.h"
 
+#include <optional>
+
 #include "lib/base/bf16_instructions.h"
 #include "lib/base/error.h"
 #include "lib/nn/linear/micro_kernel.h"
@@ -7,9 +9,14 @@
 namespace trainwright {
 namespace {
 
-CpuGemms& Applied() {
-  static CpuGemms gemms = UsualCpuGemms();
-  return gemms;
+struct AppliedGemms {
+  CpuGemms gemms;
+  std::optional<double> bf16_gain;
+};
+
+AppliedGemms& Applied() {
+  static AppliedGemms applied = {UsualCpuGemms(), std::nullopt};
+  return applied;
 }
 
 }  // namespace
@@ -35,12 +42,16 @@ std::string WhyNotCpuGemms(const CpuGemms& gemms) {
 }
 
 const CpuGemms& ChosenCpuGemms() {
-  return Applied();
+  return Applied().gemms;
 }
 
-void ApplyCpuGemms(const CpuGemms& gemms) {
+bool IsChosenBf16Worthwhile() {
+  return IsBf16Worthwhile(Applied().gemms, Applied().bf16_gain);
+}
+
+void ApplyCpuGemms(const CpuGemms& gemms, const std::optional<double>& bf16_gain) {
   TRAINWRIGHT_CHECK(WhyNotCpuGemms(gemms).empty());
-  Applied() = gemms;
+  Applied() = {gemms, bf16_gain};
 }
 
 }  // namespace trainwright

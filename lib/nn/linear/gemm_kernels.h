@@ -2,6 +2,7 @@
 /// its main has chosen (lib/spec/cpu_gemms.h).
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "lib/spec/cpu_gemms.h"
@@ -21,9 +22,12 @@ std::string WhyNotCpuGemms(const CpuGemms& gemms);
 
 /// Those in force. Thread-safe.
 const CpuGemms& ChosenCpuGemms();
+/// Whether bf16 by them is worth its rounding: see IsBf16Worthwhile. Thread-safe.
+bool IsChosenBf16Worthwhile();
 
 /// For mains, as SetUpProcess: once, before anything is computed. It holds for the life of the process.
 /// \pre the processor has them
-void ApplyCpuGemms(const CpuGemms& gemms);
+/// \param bf16_gain as of IsBf16Worthwhile
+void ApplyCpuGemms(const CpuGemms& gemms, const std::optional<double>& bf16_gain = {});
 
 }  // namespace trainwright
