@@ -105,3 +105,16 @@ print("\nA greedy sample, the prompt first")
 for line in (sample["prompt"] + sample["text"]).splitlines():
     print(textwrap.fill(line, 100, initial_indent="  ", subsequent_indent="  "))
 PYTHON
+
+heading "Next"
+cat << END
+The tools, their man pages and completions for every folder, without root:
+  cmake --install $root/build/release --prefix ~/.local && export PATH=~/.local/bin:\$PATH
+Data of your own, a JSON line {"text": "..."} a document, in three commands:
+  pretokenize --tokenizer data/mistral-v1.model own.jsonl | pack --chunk 32768 -o own/
+  train --data own/ --mixed-precision auto --out runs/own
+  generate --checkpoint runs/own "..."
+A model of your own, tuned on your conversations:
+  $root/scripts/finetune.sh path/to/model talks.jsonl
+How they work: man train, and README.md
+END

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""How scripts/quickstart.sh has the build configured, with stand-ins for what sets up, for nvcc, and for a cmake that fails.
+"""How scripts/quickstart.sh has the build configured, and how it ends: with stand-ins for what sets up, for nvcc, for a cmake
+that fails, and for one that does not and the tools.
 
 usage: quickstart_test.py SOURCE_DIR
 """
@@ -26,7 +27,7 @@ class QuickstartTest(unittest.TestCase):
 
     def stand_in(self, path, text):
         file = self.folder / path
-        file.parent.mkdir(exist_ok=True)
+        file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(f"#!/bin/sh\n{text}\n")
         file.chmod(0o755)
 
@@ -44,6 +45,23 @@ class QuickstartTest(unittest.TestCase):
         self.assertIn("cmake could not configure the build", result.stderr)
         return result.stdout, (self.folder / "log").read_text().split()
 
+    def run_to_the_end(self):
+        """What the script says where nothing fails."""
+        self.stand_in("bin/cmake", "exit 0")
+        self.stand_in("bin/python3", f'exec "{sys.executable}" "$@"')
+        for tool, does in {
+                "pretokenize": "", "pack": "cat > /dev/null",
+                "train": """mkdir -p runs/quickstart
+echo '{"type": "eval", "step": 0, "loss_nats": 2, "perplexity": 7.4, "bits_per_byte": 1}' > runs/quickstart/metrics.jsonl""",
+                "evaluate": """echo '{"loss_nats": 1, "perplexity": 2.7, "bits_per_byte": 0.5}'""",
+                "generate": """echo '{"prompt": "One", "text": " and two"}'"""}.items():
+            self.stand_in(f"build/release/bin/{tool}", does)
+        result = subprocess.run([self.folder / "scripts/quickstart.sh"], text=True, timeout=60, stdin=subprocess.DEVNULL,
+                                env={"PATH": f"{self.folder}/bin:/usr/bin:/bin", "HOME": str(self.folder)},
+                                capture_output=True, check=False)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        return result.stdout
+
     def with_nvcc(self, release):
         self.stand_in("bin/nvidia-smi", "exit 0")
         self.stand_in("bin/nvcc", f"echo 'Cuda compilation tools, release {release}, V{release}.1'")
@@ -57,6 +75,17 @@ class QuickstartTest(unittest.TestCase):
     def test_tests_are_left_out_where_cmake_has_failed_with_them(self):
         self.build_file("CMakeCache.txt")
         self.assertIn("-DTRAINWRIGHT_TESTS=OFF", self.run_until_cmake()[1])
+
+    def test_it_ends_with_the_next_step(self):
+        said = self.run_to_the_end()
+        result, after = said.split("== Next")
+        self.assertIn("One and two", result)
+        install = f"cmake --install {self.folder}/build/release --prefix ~/.local && export PATH=~/.local/bin:$PATH"
+        self.assertIn(install, after)
+        self.assertIn(install.replace(f"{self.folder}/", ""), (SOURCE / "README.md").read_text())
+        for command in ("pretokenize --tokenizer", "train --data own/", "generate --checkpoint runs/own",
+                        f"{self.folder}/scripts/finetune.sh path/to/model talks.jsonl"):
+            self.assertIn(command, after)
 
     def test_cuda_13_builds_the_plugin(self):
         words = self.with_nvcc("13.0")[1]
