@@ -12,6 +12,8 @@ namespace trainwright {
 namespace {
 
 constexpr uint32_t kMaxNpyHeaderBytes = 1 << 16;
+/// What libraries write where nothing is predicted, as wide as any integer is made.
+constexpr auto kNoLabel = static_cast<uint64_t>(int64_t{-100});
 
 // The Python dictionary of a .npy header, which has three keys.
 class HeaderText {
@@ -70,6 +72,10 @@ void Widen(ByteSpan bytes, size_t count, const std::string& name, uint64_t offse
     Integer value;
     std::memcpy(&value, bytes.data() + i * sizeof(Integer), sizeof(Integer));
     const auto wide = static_cast<uint64_t>(value);
+    if (meaning.may_be_none && wide == kNoLabel) {
+      ids->push_back(kNoId);
+      continue;
+    }
     if (value < 0 || wide >= kNoId) {
       throw BadInputAt(offset + i * sizeof(Integer), name,
                        "holds " + std::to_string(value) + ", which is no " + meaning.one);
@@ -237,6 +243,11 @@ void ReadMask(MaskType type, size_t count, BufferedReader* reader, std::vector<u
 void ReadKeptIds(IntegerType type, std::span<const uint32_t> mask, BufferedReader* reader,
                  std::vector<uint32_t>* ids) {
   ReadIntegers(type, mask.size(), reader, kTokenIds, mask, ids);
+}
+
+void ReadKeptLabels(IntegerType type, std::span<const uint32_t> mask, BufferedReader* reader,
+                    std::vector<uint32_t>* labels) {
+  ReadIntegers(type, mask.size(), reader, kLabelValues, mask, labels);
 }
 
 }  // namespace trainwright

@@ -29,9 +29,11 @@ struct NpyHeader {
 struct ArrayMeaning {
   const char *one, *many;
   bool may_be_floats = false;  ///< floating-point numbers are read, too
+  bool may_be_none = false;    ///< -100 is, and stands for no id: kNoId
 };
 inline constexpr ArrayMeaning kTokenIds = {"token id", "ids"}, kRowLengths = {"length of a row", "lengths"},
-                              kMaskValues = {"value of a mask", "values of a mask", true};
+                              kMaskValues = {"value of a mask", "values of a mask", true},
+                              kLabelValues = {"label", "labels", false, true};
 
 /// Reads the header of a .npy file up to its data.
 /// \throws Error{kBadInput}: not one, not of integers (or floating-point numbers, where they may be),
@@ -63,5 +65,9 @@ void ReadMask(MaskType type, size_t count, BufferedReader* reader, std::vector<u
 /// \throws Error{kBadInput} as ReadIds, of what is kept
 void ReadKeptIds(IntegerType type, std::span<const uint32_t> mask, BufferedReader* reader,
                  std::vector<uint32_t>* ids);
+
+/// The same of labels, which are ids, or -100 where nothing is predicted: kNoId.
+void ReadKeptLabels(IntegerType type, std::span<const uint32_t> mask, BufferedReader* reader,
+                    std::vector<uint32_t>* labels);
 
 }  // namespace trainwright

@@ -72,8 +72,14 @@ std::vector<nlohmann::ordered_json> OptionsInProvenance(const nlohmann::ordered_
 
 std::optional<bool> FlagInProvenance(const nlohmann::ordered_json& provenance, const std::string& tool,
                                      const std::string& name) {
+  std::vector<nlohmann::ordered_json> all = OptionsInProvenance(provenance, tool);
+  if (tool == "pretokenize") {
+    for (nlohmann::ordered_json& options : OptionsInProvenance(provenance, "pack")) {
+      if (options.contains("from")) all.push_back(std::move(options));
+    }
+  }
   std::optional<bool> flag;
-  for (const nlohmann::ordered_json& options : OptionsInProvenance(provenance, tool)) {
+  for (const nlohmann::ordered_json& options : all) {
     const nlohmann::ordered_json value = options.value(name, nlohmann::ordered_json());
     if (!value.is_boolean() || flag.value_or(value.get<bool>()) != value.get<bool>()) return std::nullopt;
     flag = value.get<bool>();

@@ -30,7 +30,8 @@ nlohmann::ordered_json JoinedProvenance(const std::vector<nlohmann::ordered_json
 std::vector<nlohmann::ordered_json> OptionsInProvenance(const nlohmann::ordered_json& provenance,
                                                         const std::string& tool);
 
-/// What all runs of a tool in a provenance have as a flag of their options.
+/// What all runs of a tool in a provenance have as a flag of their options. A run of pack that made documents
+/// of other programs' ids counts as one of pretokenize, which makes them else.
 /// \returns nullopt when there are no such runs, or they differ
 std::optional<bool> FlagInProvenance(const nlohmann::ordered_json& provenance, const std::string& tool,
                                      const std::string& name);

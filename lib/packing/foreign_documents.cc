@@ -6,6 +6,7 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <span>
 #include <system_error>
 #include <utility>
 
@@ -17,6 +18,7 @@
 #include "lib/formats/torch_file.h"
 #include "lib/formats/zip_archive.h"
 #include "lib/io/byte_source.h"
+#include "lib/packing/loss_marks.h"
 #include "lib/tok/tokenizer.h"
 
 namespace trainwright {
@@ -27,7 +29,9 @@ class ForeignDocuments::Rows {
   virtual ~Rows() = default;
   /// Some of the ids of a row, which may be none.
   /// \returns false at the end
-  [[nodiscard]] virtual bool Next(std::vector<uint32_t>* run, bool* row_ends) = 0;
+  [[nodiscard]] virtual bool Next(Run* run) = 0;
+  /// Whether the file says which ids are predicted.
+  virtual bool marked() const { return false; }
   /// \throws Error{kBadInput} when the file was written to since it was opened
   virtual void ThrowIfWritten() const {}
 };
@@ -35,6 +39,7 @@ class ForeignDocuments::Rows {
 namespace {
 
 using Rows = ForeignDocuments::Rows;
+using Run = ForeignDocuments::Run;
 
 constexpr size_t kRunIds = 1 << 16;
 constexpr uint32_t kLlmCMagic16 = 20240520, kLlmCMagic32 = 20240801;
@@ -53,12 +58,12 @@ class FlatRow final : public Rows {
  public:
   FlatRow(std::unique_ptr<ByteSource> source, IntegerType type, uint64_t count)
       : reader_(std::move(source)), type_(type), left_(count) {}
-  bool Next(std::vector<uint32_t>* run, bool* row_ends) override {
+  bool Next(Run* run) override {
     if (left_ == 0) return false;
     const size_t count = static_cast<size_t>(std::min<uint64_t>(left_, kRunIds));
-    ReadIds(type_, count, &reader_, run);
+    ReadIds(type_, count, &reader_, &run->ids);
     left_ -= count;
-    *row_ends = left_ == 0;
+    run->row_ends = left_ == 0;
     return true;
   }
 
@@ -91,28 +96,29 @@ Error LengthIsNotOfRow(const std::string& name, uint64_t row, uint64_t length, u
 class MatrixRows final : public Rows {
  public:
   MatrixRows(std::unique_ptr<BufferedReader> ids, IntegerType type, uint64_t rows, uint64_t columns,
-             Padding padding)
-      : ids_(std::move(ids)), type_(type), rows_(rows), columns_(columns), padding_(std::move(padding)) {}
+             Padding padding, LossArrays marks)
+      : ids_(std::move(ids)),
+        type_(type),
+        rows_(rows),
+        columns_(columns),
+        padding_(std::move(padding)),
+        marks_(std::move(marks)) {}
 
-  bool Next(std::vector<uint32_t>* run, bool* row_ends) override {
+  bool Next(Run* run) override {
     if (row_ == rows_) return RequireEnds(), false;
     if (column_ == 0) StartRow();
     const size_t count = static_cast<size_t>(std::min<uint64_t>(columns_ - column_, kRunIds));
-    if (padding_.mask) {
-      ReadMask(padding_.mask_type, count, padding_.mask.get(), &scratch_);
-      ReadKeptIds(type_, scratch_, ids_.get(), run);
-      kept_ += run->size();
-    } else if (length_) {
-      const uint64_t left = *length_ - std::min<uint64_t>(*length_, column_);
-      scratch_.assign(count, 0);
-      std::fill_n(scratch_.begin(), std::min<uint64_t>(count, left), 1u);
-      ReadKeptIds(type_, scratch_, ids_.get(), run);
+    if (padding_.mask || length_ || marks_.any()) {
+      ReadKept(count);
+      ReadKeptIds(type_, scratch_, ids_.get(), &run->ids);
+      kept_ += run->ids.size();
+      if (marks_.any()) marks_.Read(scratch_, run->ids, &run->predicted);
     } else {
-      ReadIds(type_, count, ids_.get(), run);
+      ReadIds(type_, count, ids_.get(), &run->ids);
     }
     column_ += count;
-    *row_ends = column_ == columns_;
-    if (*row_ends) EndRow();
+    run->row_ends = column_ == columns_;
+    if (run->row_ends) EndRow();
     return true;
   }
 
@@ -125,6 +131,13 @@ class MatrixRows final : public Rows {
       length_ = scratch_[0];
     }
     if (length_ && *length_ > columns_) throw LengthIsNotOfRow(LengthsName(), row_, *length_, columns_);
+  }
+  /// Which of the next ids are no padding.
+  void ReadKept(size_t count) {
+    if (padding_.mask) return ReadMask(padding_.mask_type, count, padding_.mask.get(), &scratch_);
+    const uint64_t left = length_ ? *length_ - std::min<uint64_t>(*length_, column_) : count;
+    scratch_.assign(count, 0);
+    std::fill_n(scratch_.begin(), std::min<uint64_t>(count, left), 1u);
   }
   void EndRow() {
     if (padding_.mask && length_ && *length_ != kept_) {
@@ -140,7 +153,9 @@ class MatrixRows final : public Rows {
   /// An array ends with its entry of the archive, whose end checks the CRC-32 of the whole.
   void RequireEnds() const {
     BufferedReader* const lengths = rows_ > 0 ? padding_.lengths.get() : nullptr;  // else never read
-    for (BufferedReader* reader : {ids_.get(), lengths, padding_.mask.get()}) {
+    std::vector<BufferedReader*> readers = marks_.Readers();
+    readers.insert(readers.end(), {ids_.get(), lengths, padding_.mask.get()});
+    for (BufferedReader* reader : readers) {
       if (reader == nullptr || reader->Peek(1).empty()) continue;
       throw BadInputAt(reader->position(), reader->name(), "is corrupt: it goes on after its array");
     }
@@ -150,6 +165,7 @@ class MatrixRows final : public Rows {
   const IntegerType type_;
   const uint64_t rows_, columns_;
   Padding padding_;
+  LossArrays marks_;
   uint64_t row_ = 0, column_ = 0, kept_ = 0;
   std::optional<uint32_t> length_;  // of the row
   std::vector<uint32_t> scratch_;
@@ -160,7 +176,7 @@ void RefuseTruthAsLengths(bool is_truth, const std::string& name) {
 }
 
 std::unique_ptr<Rows> RowsOfArray(std::unique_ptr<BufferedReader> ids, const NpyHeader& header,
-                                  Padding padding) {
+                                  Padding padding, LossArrays marks) {
   const std::vector<uint64_t>& shape = header.shape;
   if (header.is_truth) throw Error(ErrorCode::kBadInput, ids->name(), "holds truth values, which are no ids");
   if (shape.empty() || shape.size() > 2) {
@@ -170,7 +186,7 @@ std::unique_ptr<Rows> RowsOfArray(std::unique_ptr<BufferedReader> ids, const Npy
   const uint64_t rows = shape.size() == 1 ? 1 : shape[0];
   const uint64_t columns = shape.back();
   return std::make_unique<MatrixRows>(std::move(ids), header.type, columns == 0 ? 0 : rows, columns,
-                                      std::move(padding));
+                                      std::move(padding), std::move(marks));
 }
 
 class LlmCRows final : public Rows {
@@ -200,7 +216,7 @@ class LlmCRows final : public Rows {
                                       IntegerType{wide_ ? 4 : 2, false}, count);
   }
   bool wide() const { return wide_; }
-  bool Next(std::vector<uint32_t>* run, bool* row_ends) override { return rows_->Next(run, row_ends); }
+  bool Next(Run* run) override { return rows_->Next(run); }
   void ThrowIfWritten() const override { file_.ThrowIfWritten(); }
 
  private:
@@ -216,7 +232,7 @@ class NanoGptRows final : public Rows {
     if (size % 2 != 0) throw CutShortAt(size, path, "file of 16-bit ids");
     rows_ = std::make_unique<FlatRow>(MemorySource(file_.bytes(), path), IntegerType{2, false}, size / 2);
   }
-  bool Next(std::vector<uint32_t>* run, bool* row_ends) override { return rows_->Next(run, row_ends); }
+  bool Next(Run* run) override { return rows_->Next(run); }
   void ThrowIfWritten() const override { file_.ThrowIfWritten(); }
 
  private:
@@ -282,24 +298,24 @@ class MegatronRows final : public Rows {
     }
   }
 
-  bool Next(std::vector<uint32_t>* run, bool* row_ends) override {
+  bool Next(Run* run) override {
     if (document_ == documents_) return false;
     const auto begin = At<uint64_t>(boundaries_, document_), end = At<uint64_t>(boundaries_, document_ + 1);
     if (begin > end || end > sequences_)
       throw Refuse(0, "is corrupt: document " + std::to_string(document_) + " ends before it begins");
-    run->clear();
+    run->ids.clear();
     if (!reader_ && sequence_ < end) OpenSequence();
     if (reader_) {
       const size_t count = static_cast<size_t>(std::min<uint64_t>(left_, kRunIds));
-      ReadIds(type_, count, reader_.get(), run);
+      ReadIds(type_, count, reader_.get(), &run->ids);
       left_ -= count;
       if (left_ == 0) {
         reader_.reset();
         ++sequence_;
       }
     }
-    *row_ends = !reader_ && sequence_ == end;
-    if (*row_ends) ++document_;
+    run->row_ends = !reader_ && sequence_ == end;
+    if (run->row_ends) ++document_;
     return true;
   }
   void ThrowIfWritten() const override {
@@ -380,12 +396,30 @@ class NpzRows final : public Rows {
     padding.lengths_type = of_lengths.type;
     padding.mask = OpenArray(kMaskName, {header.shape}, kMaskValues, &of_mask);
     padding.mask_type = {of_mask.type, of_mask.float_one};
-    rows_ = RowsOfArray(std::move(reader), header, std::move(padding));
+    LossArrays marks = OpenMarks(header.shape);
+    marked_ = marks.any();
+    rows_ = RowsOfArray(std::move(reader), header, std::move(padding), std::move(marks));
   }
-  bool Next(std::vector<uint32_t>* run, bool* row_ends) override { return rows_->Next(run, row_ends); }
+  bool marked() const override { return marked_; }
+  bool Next(Run* run) override { return rows_->Next(run); }
   void ThrowIfWritten() const override { file_.ThrowIfWritten(); }
 
  private:
+  LossArrays OpenMarks(const std::vector<uint64_t>& shape) {
+    RefuseUnreadMarks(archive_.name(),
+                      [&](const std::string& name) { return archive_.Find(name + ".npy") != nullptr; });
+    LossArrays marks;
+    NpyHeader header;
+    if (auto labels = OpenArray(kLabelsName, {shape}, kLabelValues, &header)) {
+      marks.SetLabels(std::move(labels), header.type);
+    }
+    for (const char* name : kLossMaskNames) {
+      if (auto mask = OpenArray(name, {shape}, kMaskValues, &header)) {
+        marks.AddMask(std::move(mask), {header.type, header.float_one});
+      }
+    }
+    return marks;
+  }
   std::unique_ptr<BufferedReader> OpenArray(const std::string& name, const Shapes& shapes,
                                             const ArrayMeaning& meaning, NpyHeader* header) {
     const ZipEntry* entry = archive_.Find(name + ".npy");
@@ -400,6 +434,7 @@ class NpzRows final : public Rows {
 
   MappedFile file_;
   ZipArchive archive_;
+  bool marked_ = false;
   std::unique_ptr<Rows> rows_;
 };
 
@@ -408,31 +443,55 @@ class ListedIds final : public Rows {
  public:
   /// \param mask of as many numbers or truth values, 0 or false beside padding; or nullptr
   /// \param row its number, for messages
-  ListedIds(const TorchValue* list, const TorchValue* mask, std::optional<uint32_t> length, uint64_t row,
-            std::string name)
-      : list_(list), mask_(mask), length_(length), row_(row), name_(std::move(name)) {
+  ListedIds(const TorchValue* list, const TorchValue* mask, ListedMarks marks, std::optional<uint32_t> length,
+            uint64_t row, std::string name)
+      : list_(list),
+        mask_(mask),
+        marks_(std::move(marks)),
+        length_(length),
+        row_(row),
+        name_(std::move(name)) {
     if (length_ && *length_ > list_->items.size()) {
       throw LengthIsNotOfRow(name_, row_, *length_, list_->items.size());
     }
-    if (mask_ == nullptr) return;
-    if (mask_->kind != TorchValue::Kind::kList || mask_->items.size() != list_->items.size()) {
-      throw Error(ErrorCode::kBadInput, name_,
-                  "has a mask that is no list of as many numbers as there are ids");
-    }
+    if (mask_ != nullptr) RequireAsLong(*mask_, "a mask that is");
+    for (const TorchValue* of_loss : marks_.masks) RequireAsLong(*of_loss, "a mask that is");
+    if (marks_.labels != nullptr) RequireAsLong(*marks_.labels, "labels that are");
   }
-  bool Next(std::vector<uint32_t>* run, bool* row_ends) override {
+  bool Next(Run* run) override {
     if (done_) return false;
-    run->clear();
+    run->ids.clear();
+    run->predicted.clear();
     for (size_t i = 0; i < list_->items.size(); ++i) {
       const bool real = mask_ != nullptr ? Keeps(mask_->items[i]) : !length_ || i < *length_;
-      if (real) run->push_back(IdOf(list_->items[i]));
+      if (!real) continue;
+      run->ids.push_back(IdOf(list_->items[i]));
+      if (marks_.any()) run->predicted.push_back(IsPredicted(i, run->ids.back()) ? 1 : 0);
     }
-    if (length_ && *length_ != run->size()) throw LengthIsNotOfMask(name_, row_, *length_, run->size());
-    *row_ends = done_ = true;
+    if (length_ && *length_ != run->ids.size()) {
+      throw LengthIsNotOfMask(name_, row_, *length_, run->ids.size());
+    }
+    run->row_ends = done_ = true;
     return true;
   }
 
  private:
+  /// \param what "a mask that is"
+  void RequireAsLong(const TorchValue& value, const std::string& what) const {
+    if (value.kind == TorchValue::Kind::kList && value.items.size() == list_->items.size()) return;
+    throw Error(ErrorCode::kBadInput, name_, "has " + what + " no list of as many numbers as there are ids");
+  }
+  bool IsPredicted(size_t i, uint32_t id) const {
+    bool predicted = true;
+    if (marks_.labels != nullptr) {
+      const TorchValue& label = *marks_.labels->items[i];
+      predicted = label.kind == TorchValue::Kind::kInteger && label.integer == id;
+      const bool is_none = label.kind == TorchValue::Kind::kInteger && label.integer == -100;
+      if (!predicted && !is_none) throw LabelsOfOtherIds(name_);
+    }
+    for (const TorchValue* mask : marks_.masks) predicted = Keeps(mask->items[i]) && predicted;
+    return predicted;
+  }
   bool Keeps(const TorchValue* item) const {
     if (item->kind == TorchValue::Kind::kFloat) {
       if (item->number == 0 || item->number == 1) return item->number == 1;
@@ -454,6 +513,7 @@ class ListedIds final : public Rows {
   }
 
   const TorchValue *list_, *mask_;
+  const ListedMarks marks_;
   const std::optional<uint32_t> length_;
   const uint64_t row_;
   const std::string name_;
@@ -465,9 +525,9 @@ class RowsInTurn final : public Rows {
  public:
   using OpenPart = std::function<std::unique_ptr<Rows>(size_t part)>;
   RowsInTurn(size_t parts, OpenPart open) : parts_(parts), open_(std::move(open)) {}
-  bool Next(std::vector<uint32_t>* run, bool* row_ends) override {
+  bool Next(Run* run) override {
     while (true) {
-      if (rows_ && rows_->Next(run, row_ends)) return true;
+      if (rows_ && rows_->Next(run)) return true;
       if (part_ == parts_) return false;
       rows_ = open_(part_++);
     }
@@ -487,21 +547,34 @@ class TorchRows final : public Rows {
     const TorchValue* root = tree_.root;
     const bool list_of_parts = root->kind == TorchValue::Kind::kList && !root->items.empty() &&
                                root->items[0]->kind != TorchValue::Kind::kInteger;
+    marked_ = MarksOf(list_of_parts ? *root->items[0] : *root).any();
     rows_ = std::make_unique<RowsInTurn>(list_of_parts ? root->items.size() : 1,
                                          [this, root, list_of_parts](size_t part) {
                                            return RowsOf(list_of_parts ? *root->items[part] : *root);
                                          });
   }
-  bool Next(std::vector<uint32_t>* run, bool* row_ends) override { return rows_->Next(run, row_ends); }
+  bool Next(Run* run) override { return rows_->Next(run); }
   void ThrowIfWritten() const override { file_.ThrowIfWritten(); }
+
+  bool marked() const override { return marked_; }
 
  private:
   using Kind = TorchValue::Kind;
 
+  /// What a part says of what is predicted.
+  static ListedMarks MarksOf(const TorchValue& part) {
+    return part.kind == Kind::kDictionary ? MarksIn(part) : ListedMarks();
+  }
+
   std::unique_ptr<Rows> RowsOf(const TorchValue& value) {
-    if (value.kind == Kind::kTensor) return RowsOfTensor(value, {});
+    const ListedMarks marks = MarksOf(value);
+    if (marks.any() != marked_) {
+      throw Error(ErrorCode::kBadInput, archive_.name(),
+                  "says of some of its parts which ids are predicted, and not of others");
+    }
+    if (value.kind == Kind::kTensor) return RowsOfTensor(value, {}, {});
     if (value.kind == Kind::kList && (value.items.empty() || value.items[0]->kind == Kind::kInteger)) {
-      return std::make_unique<ListedIds>(&value, nullptr, std::nullopt, 0, archive_.name());
+      return std::make_unique<ListedIds>(&value, nullptr, marks, std::nullopt, 0, archive_.name());
     }
     if (value.kind == Kind::kList) {
       throw Error(ErrorCode::kBadInput, archive_.name(),
@@ -511,6 +584,7 @@ class TorchRows final : public Rows {
       throw Error(ErrorCode::kBadInput, archive_.name(),
                   "holds neither tensors nor lists or dictionaries of them");
     }
+    RefuseUnreadMarks(archive_.name(), [&](const std::string& name) { return value.Find(name) != nullptr; });
     const TorchValue *ids = nullptr, *lengths = nullptr;
     for (const char* name : kIdNames) ids = ids != nullptr ? ids : value.Find(name);
     for (const char* name : kLengthNames) lengths = lengths != nullptr ? lengths : value.Find(name);
@@ -526,8 +600,10 @@ class TorchRows final : public Rows {
     const TorchValue* mask = value.Find(kMaskName);
     if (ids->kind == Kind::kDictionary)
       throw Error(ErrorCode::kBadInput, archive_.name(), "nests dictionaries");
-    if (ids->kind == Kind::kList) return RowsOfList(*ids, mask, lengths);
-    if (ids->kind != Kind::kTensor) return RowsOf(*ids);
+    if (ids->kind == Kind::kList) return RowsOfList(*ids, mask, marks, lengths);
+    if (ids->kind != Kind::kTensor) {
+      throw Error(ErrorCode::kBadInput, archive_.name(), "has ids that are neither tensors nor lists");
+    }
     Padding padding;
     const std::vector<uint64_t>& shape = ids->tensor->shape;
     if (shape.size() == 2) {
@@ -536,29 +612,31 @@ class TorchRows final : public Rows {
       padding.length = OnlyLength(lengths);
     }
     padding.mask = OpenMask(mask, shape, &padding.mask_type);
-    return RowsOfTensor(*ids, std::move(padding));
+    return RowsOfTensor(*ids, std::move(padding), OpenMarks(marks, shape));
   }
 
   /// Ids of a dictionary that are a list: of numbers, or of rows, as those of a batch of texts.
-  std::unique_ptr<Rows> RowsOfList(const TorchValue& ids, const TorchValue* mask, const TorchValue* lengths) {
+  std::unique_ptr<Rows> RowsOfList(const TorchValue& ids, const TorchValue* mask, const ListedMarks& marks,
+                                   const TorchValue* lengths) {
     const size_t rows = ids.items.size();
     if (rows == 0 || (ids.items[0]->kind != Kind::kList && ids.items[0]->kind != Kind::kTensor)) {
-      return std::make_unique<ListedIds>(&ids, mask, OnlyLength(lengths), 0, archive_.name());
+      return std::make_unique<ListedIds>(&ids, mask, marks, OnlyLength(lengths), 0, archive_.name());
     }
     if (mask != nullptr && (mask->kind != Kind::kList || mask->items.size() != rows)) {
       throw Error(ErrorCode::kBadInput, archive_.name(),
                   "has a list of rows of ids and a mask that is no list of as many rows");
     }
     return std::make_unique<RowsInTurn>(
-        rows, [this, &ids, mask, of_rows = LengthsOfRows(lengths, rows)](size_t row) {
+        rows, [this, &ids, mask, marks, rows, of_rows = LengthsOfRows(lengths, rows)](size_t row) {
           const auto length = of_rows.empty() ? std::nullopt : std::optional<uint32_t>(of_rows[row]);
-          return ListedRow(*ids.items[row], mask == nullptr ? nullptr : mask->items[row], length, row);
+          return ListedRow(*ids.items[row], mask == nullptr ? nullptr : mask->items[row],
+                           marks.OfRow(row, rows, archive_.name()), length, row);
         });
   }
-  std::unique_ptr<Rows> ListedRow(const TorchValue& ids, const TorchValue* mask,
+  std::unique_ptr<Rows> ListedRow(const TorchValue& ids, const TorchValue* mask, const ListedMarks& marks,
                                   std::optional<uint32_t> length, uint64_t row) {
     if (ids.kind == Kind::kList) {
-      return std::make_unique<ListedIds>(&ids, mask, length, row, archive_.name());
+      return std::make_unique<ListedIds>(&ids, mask, marks, length, row, archive_.name());
     }
     if (ids.kind != Kind::kTensor || ids.tensor->shape.size() != 1) {
       throw Error(ErrorCode::kBadInput, archive_.name(),
@@ -568,7 +646,7 @@ class TorchRows final : public Rows {
     Padding padding;
     padding.length = length;
     padding.mask = OpenMask(mask, ids.tensor->shape, &padding.mask_type);
-    return RowsOfTensor(ids, std::move(padding));
+    return RowsOfTensor(ids, std::move(padding), OpenMarks(marks, ids.tensor->shape));
   }
   /// Of rows in a list: a list of as many numbers, or a tensor of them; empty where there is none.
   std::vector<uint32_t> LengthsOfRows(const TorchValue* value, size_t rows) {
@@ -618,15 +696,15 @@ class TorchRows final : public Rows {
                                                          archive_.name() + ", " + entry->name));
   }
   std::unique_ptr<BufferedReader> OpenTensor(const TorchValue* value, const std::vector<uint64_t>& shape,
-                                             IntegerType* type) {
+                                             IntegerType* type,
+                                             const std::string& what = "lengths or a mask") {
     if (value == nullptr) return nullptr;
     if (value->kind != Kind::kTensor) {
       throw Error(ErrorCode::kBadInput, archive_.name(),
-                  "has a tensor of ids and lengths or a mask that are none");
+                  "has a tensor of ids and " + what + " that are none");
     }
     if (value->tensor->shape != shape)
-      throw Error(ErrorCode::kBadInput, archive_.name(),
-                  "has lengths or a mask of another shape than the ids");
+      throw Error(ErrorCode::kBadInput, archive_.name(), "has " + what + " of another shape than the ids");
     *type = value->tensor->type;
     return Open(*value->tensor);
   }
@@ -636,21 +714,37 @@ class TorchRows final : public Rows {
     if (mask) type->float_one = value->tensor->float_one;
     return mask;
   }
+  LossArrays OpenMarks(const ListedMarks& listed, const std::vector<uint64_t>& shape) {
+    LossArrays marks;
+    IntegerType labels_type;
+    if (auto labels = OpenTensor(listed.labels, shape, &labels_type, kLabelsName)) {
+      RefuseFloats(*listed.labels->tensor, kLabelValues);
+      marks.SetLabels(std::move(labels), labels_type);
+    }
+    for (const TorchValue* value : listed.masks) {
+      MaskType type;
+      auto mask = OpenMask(value, shape, &type);
+      marks.AddMask(std::move(mask), type);
+    }
+    return marks;
+  }
   void RefuseFloats(const TorchTensor& tensor, const ArrayMeaning& meaning) const {
     if (tensor.float_one == 0) return;
     throw Error(ErrorCode::kBadInput, archive_.name(),
                 "has " + tensor.storage_type + " for " + meaning.many + ", and integers are read");
   }
-  std::unique_ptr<Rows> RowsOfTensor(const TorchValue& value, Padding padding) {
+  std::unique_ptr<Rows> RowsOfTensor(const TorchValue& value, Padding padding, LossArrays marks) {
     const TorchTensor& tensor = *value.tensor;
     RefuseFloats(tensor, kTokenIds);
-    return RowsOfArray(Open(tensor), {tensor.type, tensor.shape, tensor.is_truth}, std::move(padding));
+    return RowsOfArray(Open(tensor), {tensor.type, tensor.shape, tensor.is_truth}, std::move(padding),
+                       std::move(marks));
   }
 
   MappedFile file_;
   ZipArchive archive_;
   const TorchTree tree_;
   std::map<const ZipEntry*, ByteSpan> storages_;  // whose CRC-32 matched
+  bool marked_ = false;
   std::unique_ptr<Rows> rows_;
 };
 
@@ -692,6 +786,11 @@ TokenizerIdentity UnknownTokenizer(uint32_t vocab_size) {
   tokenizer.sha256 = Sha256Of(AsBytes("unknown tokenizer of " + std::to_string(vocab_size) + " ids"));
   tokenizer.vocab_size = vocab_size;
   return tokenizer;
+}
+
+/// Whether some of the ids are not predicted.
+bool LeavesOut(const Run& run) {
+  return std::find(run.predicted.begin(), run.predicted.end(), uint8_t{0}) != run.predicted.end();
 }
 
 const char* NameOfFormat(ForeignFormat format) {
@@ -806,33 +905,76 @@ ForeignDocuments::ForeignDocuments(std::vector<std::string> paths, ForeignFormat
   }
   if (end_of_text_) {
     shaping["eot"] = *end_of_text_;
-    if (*end_of_text_ >= header_.tokenizer.vocab_size) {
+    TokenizerIdentity& tokenizer = header_.tokenizer;
+    if (*end_of_text_ >= tokenizer.vocab_size) {
       throw Error(ErrorCode::kUsage, "--eot",
                   std::to_string(*end_of_text_) + " is outside the vocabulary of " +
-                      std::to_string(header_.tokenizer.vocab_size) + " ids");
+                      std::to_string(tokenizer.vocab_size) + " ids");
     }
+    if (tokenizer.kind == kUnknownTokenizerKind) {
+      tokenizer.eos_id = *end_of_text_;
+      if (end_of_text_begins_) tokenizer.bos_id = *end_of_text_;
+    }
+    // As pretokenize records them.
+    shaping["bos"] = end_of_text_begins_ && tokenizer.bos_id == *end_of_text_;
+    shaping["eos"] = tokenizer.eos_id == *end_of_text_;
   }
   header_.provenance_json = MakeProvenance("pack", shaping, {});
   provenance_.push_back({.hash = "", .provenance_json = header_.provenance_json});
+  ChooseRecords();
 }
 
 ForeignDocuments::~ForeignDocuments() = default;
+
+void ForeignDocuments::ChooseRecords() {
+  if (format_ != ForeignFormat::kNpz && format_ != ForeignFormat::kTorch) return;
+  std::unique_ptr<Rows> rows = OpenRows(paths_[0], format_);
+  if (!rows->marked()) {
+    rows_ = std::move(rows);  // to read on from here
+    next_path_ = 1;
+    return;
+  }
+  for (Run run; rows->Next(&run);) {
+    ThrowIfStopped();
+    if (!LeavesOut(run)) continue;
+    header_.record_kind = RecordKind::kSft;
+    return;
+  }
+}
+
+void ForeignDocuments::RequireAlike() const {
+  const std::string& path = paths_[next_path_ - 1];
+  const std::string hint = "pack the two by themselves";
+  if (header_.record_kind == RecordKind::kSft && !rows_->marked()) {
+    throw Error(ErrorCode::kBadInput, path,
+                "does not say which ids are predicted, and " + paths_[0] + " does", "", hint);
+  }
+  if (header_.record_kind == RecordKind::kLm && LeavesOut(run_)) {
+    throw Error(ErrorCode::kBadInput, path,
+                "says that not all ids are predicted, and " + paths_[0] + " does not", "", hint);
+  }
+}
 
 bool ForeignDocuments::NextRun() {
   ThrowIfStopped();
   while (true) {
     // Before, since what was cut off cannot be read; behind, since what was written over can.
     if (rows_) rows_->ThrowIfWritten();
-    const bool more = rows_ && rows_->Next(&run_, &row_ends_);
+    run_.predicted.clear();
+    const bool more = rows_ && rows_->Next(&run_);
     if (rows_) rows_->ThrowIfWritten();
-    if (more) break;
+    if (more) {
+      RequireAlike();
+      break;
+    }
     if (next_path_ == paths_.size()) return false;
     rows_ = OpenRows(paths_[next_path_++], format_);
   }
   used_ = 0;
   const uint32_t vocab_size = header_.tokenizer.vocab_size;
-  const auto outside = std::find_if(run_.begin(), run_.end(), [&](uint32_t id) { return id >= vocab_size; });
-  if (outside != run_.end()) {
+  const auto outside =
+      std::find_if(run_.ids.begin(), run_.ids.end(), [&](uint32_t id) { return id >= vocab_size; });
+  if (outside != run_.ids.end()) {
     throw OutsideVocabulary(
         ErrorCode::kBadInput, paths_[next_path_ - 1],
         "holds id " + std::to_string(*outside) + ", and the vocabulary has " + std::to_string(vocab_size), "",
@@ -843,24 +985,38 @@ bool ForeignDocuments::NextRun() {
 
 bool ForeignDocuments::Next(DocumentPiece* piece) {
   // A run that is used up and ends its row has ended its document, too.
-  while (used_ == run_.size() && !(in_document_ && row_ends_)) {
+  while (used_ == run_.ids.size() && !(in_document_ && run_.row_ends)) {
     if (!NextRun()) return false;
   }
-  const std::span<const uint32_t> left = std::span<const uint32_t>(run_).subspan(used_);
-  size_t count = left.size();
-  bool ends = row_ends_;
+  const std::span<const uint32_t> left = std::span<const uint32_t>(run_.ids).subspan(used_);
+  size_t count = left.size(), taken = count;
+  bool ends = run_.row_ends;
   if (end_of_text_) {
     // Where it begins documents, the one that a document begins with does not end it.
     const size_t from = end_of_text_begins_ && !in_document_ ? 1 : 0;
     const auto mark = std::find(left.begin() + static_cast<ptrdiff_t>(std::min(from, left.size())),
                                 left.end(), *end_of_text_);
     if (mark != left.end()) {
-      count = static_cast<size_t>(mark - left.begin()) + (end_of_text_begins_ ? 0 : 1);
+      // It ends the document in either case, so that it is predicted there; the next one may begin with it.
+      count = static_cast<size_t>(mark - left.begin()) + 1;
+      taken = end_of_text_begins_ ? count - 1 : count;
       ends = true;
     }
   }
-  *piece = {.tokens = left.first(count), .begins = !in_document_, .ends = ends, .source_bytes = 0};
-  used_ += count;
+  bool loss = true;
+  if (header_.record_kind == RecordKind::kSft && count > 0) {
+    const auto marks = std::span<const uint8_t>(run_.predicted).subspan(used_, count);
+    loss = marks.front() != 0;
+    const auto other =
+        std::find_if(marks.begin(), marks.end(), [&](uint8_t mark) { return (mark != 0) != loss; });
+    if (other != marks.end()) {
+      count = taken = static_cast<size_t>(other - marks.begin());
+      ends = false;
+    }
+  }
+  *piece = {
+      .tokens = left.first(count), .begins = !in_document_, .ends = ends, .source_bytes = 0, .loss = loss};
+  used_ += taken;
   in_document_ = !ends;
   return true;
 }

@@ -5,6 +5,8 @@
 ///   kMegatron  Megatron-LM .bin and .idx: an index of sequences and documents beside the bare ids
 ///   kNpz       NumPy .npz: an array of ids, with sequence_lengths or attention_mask where rows are padded
 ///   kTorch     what torch.save wrote of tensors, lists and dictionaries of them; never run as a pickle
+/// The last two may say beside the ids which are predicted (loss_marks.h). Where the first file leaves some
+/// out, its rows are sft records, and so must those of the others be; else they are lm records.
 /// All are untrusted: what does not fit together is refused.
 /// \source karpathy/llm.c llmc/dataloader.h and dev/data/data_common.py; karpathy/nanoGPT data/*/prepare.py;
 /// NVIDIA/Megatron-LM megatron/core/datasets/indexed_dataset.py
@@ -27,7 +29,8 @@ struct ImportOptions {
   std::optional<ForeignFormat> format;  ///< nullopt: what the first input looks like
   std::string tokenizer;                ///< as in LoadTokenizer; empty: not known
   std::optional<uint32_t> vocab_size;   ///< where neither tokenizer nor format says it
-  /// The id between documents: after each in nanoGPT's files, before each in llm.c's.
+  /// The id between documents: after each in nanoGPT's files, before each in llm.c's, where it ends the one
+  /// in front of it as well.
   std::optional<uint32_t> end_of_text;
   bool one_document = false;  ///< nothing comes between documents: a file, or row, is one
 };
@@ -52,7 +55,8 @@ class OutsideVocabulary : public Error {
 };
 
 /// Memory: constant but for the structure of .pt files (ReadTorchFile) and for arrays that lie column by
-/// column (ByRows). Files are mapped: they must not be cut while this reads.
+/// column (ByRows). Files are mapped: they must not be cut while this reads. The first is read twice where it
+/// says what is predicted, up to an id that is not.
 class ForeignDocuments final : public TokenDocuments {
  public:
   /// \throws Error{kUsage} when something is missing or contradicts itself, Error{kBadInput, kIo}
@@ -65,8 +69,18 @@ class ForeignDocuments final : public TokenDocuments {
   [[nodiscard]] bool Next(DocumentPiece* piece) override;
 
   class Rows;
+  /// Ids of one row.
+  struct Run {
+    std::vector<uint32_t> ids;
+    std::vector<uint8_t> predicted = {};  ///< 1 or 0 for each id; empty: all are
+    bool row_ends = true;                 ///< behind them
+  };
 
  private:
+  /// Of files that may say what is predicted: conversations, where the first one leaves ids out.
+  void ChooseRecords();
+  /// Of the run at hand, that it fits the records.
+  void RequireAlike() const;
   bool NextRun();
 
   const std::vector<std::string> paths_;
@@ -77,9 +91,8 @@ class ForeignDocuments final : public TokenDocuments {
   std::vector<ProvenanceInput> provenance_;
   size_t next_path_ = 0;
   std::unique_ptr<Rows> rows_;  // of the file at hand
-  std::vector<uint32_t> run_;   // ids of one row
-  bool row_ends_ = true;        // after run_
-  size_t used_ = 0;             // of run_
+  Run run_;
+  size_t used_ = 0;  // of run_
   bool in_document_ = false;
 };
 

@@ -16,6 +16,8 @@
 #include "lib/formats/provenance.h"
 #include "lib/formats/shard_set.h"
 #include "lib/formats/token_stream_set.h"
+#include "lib/formats/tokenizer_identity.h"
+#include "lib/formats/window_stride.h"
 #include "lib/io/byte_sink.h"
 #include "lib/io/byte_source.h"
 #include "lib/packing/shard_output.h"
@@ -244,7 +246,8 @@ void CheckSameSettings(const ShardSetHeader& set, const ShardSetHeader& added, c
   compare("the tokenizer", tokenizer(set), tokenizer(added), "run pretokenize with the tokenizer of the set");
   compare("a vocabulary of", std::to_string(set.tokenizer.vocab_size),
           std::to_string(added.tokenizer.vocab_size), "");
-  if (set.tokenizer != added.tokenizer) {
+  // Of an unknown one, files with and without marks between their documents know other special ids.
+  if (set.tokenizer.kind != kUnknownTokenizerKind && set.tokenizer != added.tokenizer) {
     throw Error(ErrorCode::kBadInput, folder, "has another tokenizer than what is to be appended");
   }
   compare("records", RecordKindName(set.record_kind), RecordKindName(added.record_kind),

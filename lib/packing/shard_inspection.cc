@@ -13,6 +13,7 @@
 #include "lib/base/signals.h"
 #include "lib/formats/document_parts.h"
 #include "lib/formats/shard_set.h"
+#include "lib/formats/window_stride.h"
 #include "lib/io/byte_source.h"
 #include "lib/tok/tokenizer.h"
 

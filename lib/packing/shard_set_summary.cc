@@ -1,10 +1,7 @@
 #include "lib/packing/shard_set_summary.h"
 
-#include <algorithm>
-
 #include "lib/base/units.h"
-#include "lib/formats/json_text.h"
-#include "lib/formats/provenance.h"
+#include "lib/formats/window_stride.h"
 
 namespace trainwright {
 namespace {
@@ -43,16 +40,6 @@ double ShardSetSummary::padding_share() const {
 }
 double ShardSetSummary::cut_share() const {
   return Ratio(totals.documents_cut, totals.documents);
-}
-
-uint32_t StrideOf(const ShardSetHeader& header) {
-  const auto provenance = OrderedJsonOf(header.provenance_json);
-  for (const nlohmann::ordered_json& options : OptionsInProvenance(provenance, "pack")) {
-    const auto stride = options.find("stride");
-    if (stride != options.end() && stride->is_number_unsigned())
-      return static_cast<uint32_t>(std::clamp<uint64_t>(stride->get<uint64_t>(), 1, header.chunk_tokens));
-  }
-  return header.chunk_tokens;
 }
 
 nlohmann::ordered_json ToJson(const ShardSetSummary& summary) {

@@ -30,10 +30,6 @@ struct ShardSetSummary {
   double cut_share() const;
 };
 
-/// How many tokens after each other the windows of long documents begin, as the set's provenance has it; a
-/// chunk's where none overlap.
-uint32_t StrideOf(const ShardSetHeader& header);
-
 /// The object that `pack --info --json` prints and `pack --summary` holds.
 nlohmann::ordered_json ToJson(const ShardSetSummary& summary);
 

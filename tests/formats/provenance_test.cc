@@ -2,7 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <nlohmann/json.hpp>
 #include <optional>
+#include <string>
 #include <utility>
 
 #include "lib/base/version.h"
@@ -38,6 +40,17 @@ TEST(ProvenanceTest, WhatSeveralAgreeOnIsFoundInThatOfAll) {
        {std::pair{"bos", std::optional(true)}, std::pair{"eos", std::optional<bool>()}}) {
     EXPECT_EQ(FlagInProvenance(mixture, "pretokenize", name), flag) << name;
   }
+}
+
+TEST(ProvenanceTest, PackStandsForPretokenizeWhereItMadeTheDocuments) {
+  const auto packed = [](const nlohmann::json& import) {
+    const std::string imported = MakeProvenance("pack", import, {});
+    return nlohmann::ordered_json::parse(MakeProvenance("pack", {{"chunk", 8}}, {{"", imported}}));
+  };
+  const nlohmann::ordered_json marked = packed({{"from", "llmc"}, {"bos", true}, {"eos", true}});
+  EXPECT_EQ(FlagInProvenance(marked, "pretokenize", "eos"), std::optional(true));
+  const auto mixture = nlohmann::ordered_json::array({marked, packed({{"from", "npz"}})});
+  EXPECT_EQ(FlagInProvenance(mixture, "pretokenize", "eos"), std::nullopt);
 }
 
 TEST(ProvenanceTest, BrokenProvenanceOfAnInputIsRefused) {

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <functional>
 #include <map>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <random>
@@ -15,9 +16,13 @@
 
 #include "lib/base/bytes.h"
 #include "lib/base/checksum.h"
+#include "lib/formats/document_parts.h"
+#include "lib/formats/provenance.h"
+#include "lib/formats/shard_set.h"
 #include "lib/formats/zip_archive.h"
 #include "lib/packing/pack_job.h"
 #include "lib/packing/shard_inspection.h"
+#include "lib/packing/shard_set_summary.h"
 #include "lib/tok/tokenizer.h"
 #include "tests/support/support.h"
 
@@ -175,8 +180,10 @@ TEST(ForeignDocumentsTest, EndOfTextDividesAFileOfManyRunsAnywhere) {
     const auto begun = Read(folder.path("llmc"), {.end_of_text = 7});
     ASSERT_EQ(begun.size(), 3u);
     for (const Document& document : begun) {
-      EXPECT_EQ(document.size(), length);
+      const bool last = &document == &begun.back();
+      EXPECT_EQ(document.size(), length + (last ? 0 : 1));
       EXPECT_EQ(document.front(), 7u);
+      EXPECT_EQ(document.back(), last ? 5u : 7u);
     }
   }
 }
@@ -608,6 +615,165 @@ TEST(ForeignDocumentsTest, DamageThatMakesAnIdOutsideTheVocabularyIsSkippedAsDam
   const PackReport report = RunPack(options, ProgressMode::kNever);
   EXPECT_EQ(report.files, 1u);
   EXPECT_EQ(report.files_skipped, 1u);
+}
+
+TEST(ForeignDocumentsTest, TheIdBetweenDocumentsOfLlmCIsALabelAtTheEndOfEach) {
+  constexpr uint32_t kEnd = 50'256;
+  const TemporaryFolder folder;
+  PackJobOptions options;
+  options.inputs = {Foreign("gpt2.bin")};
+  options.output = folder.path("out.tws");
+  options.packer.chunk_tokens = 64;
+  RunPack(options, ProgressMode::kNever);
+  const std::unique_ptr<ShardSet> set = ShardSet::Open(options.output);
+  size_t documents = 0, ended = 0;
+  for (uint64_t chunk = 0, first = 0; chunk < set->chunks(); ++chunk) {
+    const std::vector<Chunk> frame = set->ReadFrameOf(chunk, &first);
+    for (const DocumentPart& part : PartsOf(frame.at(chunk - first))) {
+      ++documents;
+      EXPECT_EQ(part.tokens.front(), kEnd);
+      ended += part.tokens.back() == kEnd ? 1 : 0;
+    }
+  }
+  EXPECT_EQ(documents, 5u);
+  EXPECT_EQ(ended, 4u) << "nothing follows the last one";
+  const ShardSetHeader& header = set->header();
+  EXPECT_EQ(header.tokenizer.bos_id, kEnd);
+  EXPECT_EQ(header.tokenizer.eos_id, kEnd);
+  const auto provenance = nlohmann::ordered_json::parse(header.provenance_json);
+  for (const char* mark : {"bos", "eos"}) {
+    EXPECT_EQ(FlagInProvenance(provenance, "pretokenize", mark), true) << mark;
+  }
+}
+
+TEST(ForeignDocumentsTest, IdsWithoutMarksAreAppendedToThoseOfAnUnknownTokenizerThatHaveThem) {
+  const TemporaryFolder folder;
+  WriteFile(folder.path("ids.bin"), std::string("\1\0\7\0\2\0", 6));
+  PackJobOptions options;
+  options.inputs = {folder.path("ids.bin")};
+  options.output = folder.path("set") + "/";
+  options.packer.chunk_tokens = 16;
+  options.import = {ForeignFormat::kNanoGpt, "", 10, 7};
+  RunPack(options, ProgressMode::kNever);
+  options.append = true;
+  options.import = {ForeignFormat::kNanoGpt, "", 10, {}, true};
+  EXPECT_EQ(CodeOf([&] { RunPack(options, ProgressMode::kNever); }), std::nullopt);
+  EXPECT_EQ(InspectShards(options.output).header.tokenizer.eos_id, 7u);
+}
+
+/// Each document's ids, those that are predicted with a mark: "5 6 7! 8!".
+std::vector<std::string> ReadMarked(const std::string& path) {
+  const ImportOptions options{.vocab_size = 100};
+  ForeignDocuments source({path}, FormatOf(path, options), options);
+  EXPECT_EQ(source.header().record_kind, RecordKind::kSft) << path;
+  std::vector<std::string> documents;
+  DocumentPiece piece;
+  while (source.Next(&piece)) {
+    if (piece.begins) documents.emplace_back();
+    std::string& document = documents.back();
+    for (const uint32_t id : piece.tokens) {
+      document += (document.empty() ? "" : " ") + std::to_string(id) + (piece.loss ? "!" : "");
+    }
+  }
+  return documents;
+}
+
+TEST(ForeignDocumentsTest, LabelsAndMasksBesideTheIdsSayWhichArePredicted) {
+  const TemporaryFolder folder;
+  RunPython(folder, R"py(
+ids = array("<i8", "(2, 4)", 5, 6, 7, 8, 9, 10, 0, 0)
+mask = array("<i8", "(2, 4)", 1, 1, 1, 1, 1, 1, 0, 0)
+answers = array("<i8", "(2, 4)", 0, 0, 1, 1, 0, 1, 0, 0)
+labels = array("<i8", "(2, 4)", -100, -100, 7, 8, -100, 10, -100, 3)
+archive("labels.npz", {"input_ids.npy": ids, "attention_mask.npy": mask, "labels.npy": labels})
+archive("completion.npz", {"input_ids.npy": ids, "attention_mask.npy": mask, "completion_mask.npy": answers})
+archive("lengths.npz", {"input_ids.npy": ids, "lengths.npy": array("<i8", "(2,)", 4, 2), "assistant_masks.npy": answers})
+archive("both.npz", {"input_ids.npy": ids, "attention_mask.npy": mask, "labels.npy": labels,
+                     "completion_mask.npy": array("<i8", "(2, 4)", 1, 1, 1, 1, 0, 1, 0, 0),
+                     "assistant_masks.npy": array("<i8", "(2, 4)", 0, 1, 1, 1, 1, 1, 1, 1)})
+rows = [[5, 6, 7, 8], [9, 10]]
+torch_file("parts.pt", pickle.dumps([{"input_ids": rows[0], "labels": [-100, -100, 7, 8]},
+                                     {"input_ids": rows[1], "labels": [-100, 10]}], 2))
+torch_file("batch.pt", pickle.dumps({"input_ids": rows, "completion_mask": [[0, 0, 1, 1], [False, True]]}, 2))
+torch_file("tensors.pt", b"\x80\x02}(" + text("input_ids") + torch_tensor("LongStorage", "0", 2, 4) + text("lengths") +
+           torch_tensor("LongStorage", "1", 2) + text("labels") + torch_tensor("LongStorage", "2", 2, 4) + b"u.",
+           packed("<i8", [5, 6, 7, 8, 9, 10, 0, 0]), packed("<i8", [4, 2]),
+           packed("<i8", [-100, -100, 7, 8, -100, 10, -100, -100]))
+)py");
+  for (const char* name :
+       {"labels.npz", "completion.npz", "lengths.npz", "both.npz", "parts.pt", "batch.pt", "tensors.pt"}) {
+    EXPECT_EQ(ReadMarked(folder.path(name)), (std::vector<std::string>{"5 6 7! 8!", "9 10!"})) << name;
+  }
+  PackJobOptions options;
+  options.inputs = {folder.path("labels.npz")};
+  options.output = folder.path("out.tws");
+  options.import.vocab_size = 100;
+  options.packer.chunk_tokens = 16;
+  RunPack(options, ProgressMode::kNever);
+  const ShardSetSummary packed = InspectShards(options.output);
+  EXPECT_EQ(packed.header.record_kind, RecordKind::kSft);
+  EXPECT_EQ(packed.totals.loss_tokens, 3u);
+}
+
+TEST(ForeignDocumentsTest, LabelsThatAreAllTheIdsMakeNoConversations) {
+  const TemporaryFolder folder;
+  RunPython(folder, R"py(
+archive("text.npz", {"input_ids.npy": array("<i8", "(2, 2)", 5, 6, 7, 0),
+                     "attention_mask.npy": array("<i8", "(2, 2)", 1, 1, 1, 0),
+                     "labels.npy": array("<i8", "(2, 2)", 5, 6, 7, -100)})
+)py");
+  EXPECT_EQ(Read(folder.path("text.npz")), (std::vector<Document>{{5, 6}, {7}}));
+  const ForeignDocuments source({folder.path("text.npz")}, ForeignFormat::kNpz, {.vocab_size = 100});
+  EXPECT_EQ(source.header().record_kind, RecordKind::kLm);
+}
+
+TEST(ForeignDocumentsTest, WhatIsPredictedIsReadOrRefusedAndNeverLeftUnread) {
+  const TemporaryFolder folder;
+  RunPython(folder, R"py(
+ids = array("<i8", "(1, 3)", 5, 6, 7)
+def beside(name, **members):
+    archive(name + ".npz", {"input_ids.npy": ids, **{member + ".npy": data for member, data in members.items()}})
+beside("plain")
+beside("answers", labels=array("<i8", "(1, 3)", -100, 6, 7))
+beside("shifted", labels=array("<i8", "(1, 3)", 6, 7, -100))
+beside("classes", labels=array("<i8", "(1,)", 1))
+beside("loss_mask", loss_mask=array("<i8", "(1, 3)", 0, 1, 1))
+beside("seq_lengths", seq_lengths=array("<i8", "(2,)", 1, 2))
+values = {
+    "loss_mask": {"input_ids": [5, 6], "loss_mask": [0, 1]},
+    "seq_lengths": [{"input_ids": [5, 6], "seq_lengths": [1, 1]}],
+    "short": {"input_ids": [5, 6], "labels": [5]},
+    "rows": {"input_ids": [[5], [6]], "labels": [5, 6]},
+    "words": {"input_ids": [5, 6], "labels": [5, "6"]},
+    "some": [{"input_ids": [5, 6], "labels": [-100, 6]}, {"input_ids": [5, 6]}],
+}
+for name, value in values.items():
+    torch_file(name + ".pt", pickle.dumps(value, 2))
+)py");
+  const auto message = [&](const std::vector<std::string>& names) {
+    return MessageOf([&] {
+      std::vector<std::string> paths;
+      for (const std::string& name : names) paths.push_back(folder.path(name));
+      const ImportOptions options{.vocab_size = 100};
+      ForeignDocuments source(paths, FormatOf(paths[0], options), options);
+      DocumentPiece piece;
+      while (source.Next(&piece)) continue;
+    });
+  };
+  for (const char* name : {"shifted.npz", "words.pt"}) {
+    EXPECT_THAT(message({name}), HasSubstr("labels that are neither -100 nor the ids beside them")) << name;
+  }
+  for (const char* name : {"loss_mask", "seq_lengths"}) {
+    for (const char* ending : {".npz", ".pt"}) {
+      EXPECT_THAT(message({std::string(name) + ending}), HasSubstr(std::string("has ") + name)) << ending;
+    }
+  }
+  EXPECT_THAT(message({"classes.npz"}), HasSubstr("labels.npy: has another shape than the ids"));
+  EXPECT_THAT(message({"short.pt"}), HasSubstr("labels that are no list of as many numbers"));
+  EXPECT_THAT(message({"rows.pt"}), HasSubstr("labels that are no list of as many numbers"));
+  EXPECT_THAT(message({"some.pt"}), HasSubstr("of some of its parts which ids are predicted"));
+  EXPECT_THAT(message({"answers.npz", "plain.npz"}), HasSubstr("plain.npz: does not say which ids"));
+  EXPECT_THAT(message({"plain.npz", "answers.npz"}), HasSubstr("answers.npz: says that not all ids"));
 }
 
 TEST(ForeignDocumentsTest, PackedWithItsTokenizerTheTextIsThere) {

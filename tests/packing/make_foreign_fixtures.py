@@ -32,7 +32,8 @@ def llmc(name, docs, magic, version, dtype, eot):
     ids = [i for doc in docs for i in doc]
     header = np.zeros(256, np.int32)
     header[:3] = magic, version, len(ids)
-    write(name, header.tobytes() + np.array(ids, dtype).tobytes(), docs)
+    # The id in front of a document ends the one before it.
+    write(name, header.tobytes() + np.array(ids, dtype).tobytes(), [doc + [eot] for doc in docs[:-1]] + docs[-1:])
 
 
 def megatron(stem, docs, code, dtype):
