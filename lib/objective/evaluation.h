@@ -12,9 +12,9 @@
 namespace trainwright {
 
 struct EvaluationOptions {
-  int64_t sequence_tokens = 512;       ///< as in training
-  int64_t batch_tokens = 512;          ///< of a micro-batch, about
-  uint64_t max_tokens = 0;             ///< stop once this many are read; 0: the whole set
+  int64_t sequence_tokens = 512;  ///< as in training
+  int64_t batch_tokens = 512;     ///< of a micro-batch, about
+  uint64_t max_tokens = 0;        ///< about as many are read, of joined sets by VisitShares; 0: the whole set
   std::optional<DocumentSplit> split;  ///< only what it holds out of the set
   bool skip_bad = false;               ///< leave out frames that cannot be read
   /// All ranks of which evaluate together, the same model on the same set, and get the same results. An

@@ -17,7 +17,7 @@
 #include "lib/dist/shared_work.h"
 #include "lib/embedding/text_encoder.h"
 #include "lib/embedding/top_k.h"
-#include "lib/formats/chunk_range.h"
+#include "lib/loading/part_shares.h"
 #include "lib/loading/text_draws.h"
 #include "lib/nn/loss/contrastive_loss.h"
 #include "lib/objective/held_out_texts.h"
@@ -187,24 +187,20 @@ void AddMeasures(const RankingScores& scores, const Retrieval& retrieval, double
   AddMeasure("loss_emb_nats", loss_nats, "contrastive loss " + FormatFixed(loss_nats, 4), result);
 }
 
-/// Reads the parts that hold one kind of records or the others.
-/// \param use takes a chunk and the kind of its records, and says whether it wants more
-template <typename Use>
-uint64_t ReadParts(const ShardSet& set, bool contrastive, bool skip_bad, const Use& use) {
-  uint64_t frames_skipped = 0;
-  for (const ShardSetPart& part : set.parts()) {
-    if ((part.records == RecordKind::kContrastive) != contrastive) continue;
-    frames_skipped += VisitChunks(set, {part.first_chunk, part.chunks}, skip_bad,
-                                  [&](uint64_t, const Chunk& chunk) { return use(chunk, part.records); });
-  }
-  return frames_skipped;
+/// The parts that hold contrastive records, or those that hold others.
+std::vector<ShardSetPart> PartsThatHold(const ShardSet& set, bool contrastive) {
+  std::vector<ShardSetPart> parts = set.parts();
+  std::erase_if(parts, [&](const ShardSetPart& part) {
+    return (part.records == RecordKind::kContrastive) != contrastive;
+  });
+  return parts;
 }
 
-bool HoldsParts(const ShardSet& set, bool contrastive) {
-  const std::vector<ShardSetPart> parts = set.parts();
-  return std::any_of(parts.begin(), parts.end(), [&](const ShardSetPart& part) {
-    return (part.records == RecordKind::kContrastive) == contrastive;
-  });
+/// A pass over them.
+SharedPass PassOf(const ShardSet& set, bool contrastive, const EvaluationOptions& evaluation) {
+  return {.parts = PartsThatHold(set, contrastive),
+          .max_tokens = evaluation.max_tokens,
+          .skip_bad = evaluation.skip_bad};
 }
 
 void EvaluateRetrieval(const GritOptions& options, LanguageModel* model, const ShardSet& set,
@@ -212,11 +208,9 @@ void EvaluateRetrieval(const GritOptions& options, LanguageModel* model, const S
   HeldOutTexts texts(
       {.query_tokens = options.data.query_tokens, .passage_tokens = options.data.passage_tokens});
   DoAlike(evaluation.world, [&] {
-    result->frames_skipped +=
-        ReadParts(set, /*contrastive=*/true, evaluation.skip_bad, [&](const Chunk& chunk, RecordKind) {
-          texts.AddChunk(chunk, evaluation.split);
-          return evaluation.max_tokens == 0 || texts.tokens() < evaluation.max_tokens;
-        });
+    result->frames_skipped += VisitShares(
+        set, PassOf(set, /*contrastive=*/true, evaluation), [&] { return texts.tokens(); },
+        [&](const ShardSetPart&, const Chunk& chunk) { texts.AddChunk(chunk, evaluation.split); });
     if (texts.records().empty()) {
       throw Error(
           ErrorCode::kBadInput, "evaluation data", "holds no record to embed", "",
@@ -257,11 +251,11 @@ void EvaluateGeneration(const GritOptions& options, LanguageModel* model, const 
   meter.set_split(evaluation.split);
   meter.set_last_run_only(options.data.last_answer_only);
   const PerplexitySums& sums = meter.Measure([&] {
-    result->frames_skipped +=
-        ReadParts(set, /*contrastive=*/false, evaluation.skip_bad, [&](const Chunk& chunk, RecordKind kind) {
-          meter.set_masked(kind == RecordKind::kSft);
+    result->frames_skipped += VisitShares(
+        set, PassOf(set, /*contrastive=*/false, evaluation), [&] { return meter.sums().tokens; },
+        [&](const ShardSetPart& part, const Chunk& chunk) {
+          meter.set_masked(part.records == RecordKind::kSft);
           meter.AddChunk(chunk);
-          return evaluation.max_tokens == 0 || meter.sums().tokens < evaluation.max_tokens;
         });
   });
   const double loss_nats = GenerativeLossOf(options, sums);
@@ -276,8 +270,8 @@ void EvaluateGeneration(const GritOptions& options, LanguageModel* model, const 
 
 Evaluation EvaluateGrit(const GritOptions& options, LanguageModel* model, const ShardSet& set,
                         const EvaluationOptions& evaluation) {
-  const bool retrieves = options.embeds() && HoldsParts(set, /*contrastive=*/true);
-  const bool generates = options.generates() && HoldsParts(set, /*contrastive=*/false);
+  const bool retrieves = options.embeds() && !PartsThatHold(set, /*contrastive=*/true).empty();
+  const bool generates = options.generates() && !PartsThatHold(set, /*contrastive=*/false).empty();
   if (!retrieves && !generates) {
     throw Error(ErrorCode::kBadInput, "evaluation data",
                 std::string("holds no records of what the mode trains: ") +

@@ -6,8 +6,8 @@
 
 #include "lib/base/error.h"
 #include "lib/base/signals.h"
-#include "lib/formats/chunk_range.h"
 #include "lib/formats/document_parts.h"
+#include "lib/loading/part_shares.h"
 
 namespace trainwright {
 namespace {
@@ -99,11 +99,13 @@ void PerplexityMeter::AddChunk(const Chunk& chunk) {
 
 uint64_t PerplexityMeter::AddSet(const ShardSet& set, uint64_t max_tokens,
                                  const std::function<void(uint64_t)>& on_progress, bool skip_bad) {
-  return VisitChunks(set, {.chunks = set.chunks()}, skip_bad, [&](uint64_t, const Chunk& chunk) {
-    AddChunk(chunk);
-    if (on_progress) on_progress(sums_.tokens);
-    return max_tokens == 0 || sums_.tokens < max_tokens;
-  });
+  return VisitShares(
+      set, {.parts = set.parts(), .max_tokens = max_tokens, .skip_bad = skip_bad},
+      [this] { return sums_.tokens; },
+      [&](const ShardSetPart&, const Chunk& chunk) {
+        AddChunk(chunk);
+        if (on_progress) on_progress(sums_.tokens);
+      });
 }
 
 const PerplexitySums& PerplexityMeter::Measure(const std::function<void()>& add) {

@@ -76,7 +76,8 @@ class PerplexityMeter {
   /// Every document of a chunk, or of them those that the split holds out.
   void AddChunk(const Chunk& chunk);
   /// Every chunk of a set in stored order.
-  /// \param max_tokens stop after the chunk that reaches it; 0: the whole set
+  /// \param max_tokens stop after the chunk that reaches it, of sets that were joined each part its share
+  ///     (VisitShares); 0: the whole set
   /// \param on_progress called with the tokens read so far; may be empty
   /// \param skip_bad whether frames that cannot be read are left out
   /// \returns how many were

@@ -7,10 +7,13 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "lib/dist/world.h"
 #include "lib/eval/evaluate_job.h"
 #include "lib/io/file_checksum.h"
+#include "lib/loading/joined_shard_set.h"
 #include "lib/objective/lm_objective.h"
 #include "tests/eval/bytes_model.h"
 #include "tests/model/families.h"
@@ -192,6 +195,21 @@ TEST(RankObjectiveTest, AnEvaluationDuringTrainingIsThatOfOneRank) {
       }
     }
   }
+}
+
+TEST(RankObjectiveTest, TokensOfAnEvaluationAreSharedOutOverItsSets) {
+  const auto documents = [](size_t count, size_t tokens) {
+    const Chunk chunk = {.segments = {{.tokens = static_cast<uint32_t>(tokens), .source_bytes = tokens}},
+                         .tokens = std::vector<uint32_t>(tokens, 'a')};
+    return std::make_unique<test::MemoryShardSet>(std::vector<Chunk>(count, chunk), 4);
+  };
+  std::vector<NamedShardSet> sets;
+  sets.push_back({"long", documents(40, 20)});
+  sets.push_back({"short", documents(200, 4)});
+  const std::unique_ptr<ShardSet> set = JoinShardSets(std::move(sets));
+  const Evaluation evaluation = EvaluateSet(BytesModel().get(), *set, Solo(), /*max_tokens=*/200);
+  EXPECT_EQ(evaluation.tokens, 200u);
+  EXPECT_EQ(evaluation.documents, 30u) << "5 of 20 tokens, and 25 of 4";
 }
 
 TEST(RankObjectiveTest, AFrameThatOneRankCannotReadEndsTheEvaluationOfAll) {
