@@ -4,6 +4,7 @@
 #include <bit>
 #include <cmath>
 
+#include "lib/loading/document_split.h"
 #include "lib/loading/mixture_weights.h"
 #include "lib/run/plan_choices.h"
 #include "lib/run/plan_rules.h"
@@ -189,17 +190,12 @@ std::optional<PlanDifference> OtherLossOn(const TrainSettings& settings, const T
 PlanValue SplitValue() {
   return {.get = [](const TrainPlan& plan) -> ordered_json {
             if (!plan.eval_split) return nullptr;
-            return {{"asked", plan.eval_split->asked},
-                    {"seed", plan.eval_split->seed},
-                    {"bound", plan.eval_split->bound}};
+            return EncodeSplit(*plan.eval_split);
           },
           .set =
               [](const json& value, const std::string&, TrainPlan* plan) {
                 plan->eval_split.reset();
-                if (value.is_null()) return;
-                plan->eval_split = {.asked = value.at("asked").get<std::string>(),
-                                    .seed = ReadPlanValue<uint64_t>(value.at("seed"), "seed"),
-                                    .bound = ReadPlanValue<uint64_t>(value.at("bound"), "bound")};
+                if (!value.is_null()) plan->eval_split = DecodeSplit(value);
               }};
 }
 

@@ -10,6 +10,7 @@
 #include "lib/base/log.h"
 #include "lib/base/temporary_place.h"
 #include "lib/base/units.h"
+#include "lib/formats/window_stride.h"
 #include "lib/io/byte_source.h"
 #include "lib/loading/cached_shard_set.h"
 #include "lib/loading/joined_shard_set.h"
@@ -113,7 +114,9 @@ TrainingData::TrainingData(std::vector<NamedShardSet> sets, std::unique_ptr<Shar
                         .chunks = totals.chunks,
                         .tokens = totals.tokens,
                         .has_full_chunks = set.set->header().mode != PackMode::kNone});
-    if (HoldsParts(set.set->header())) documents_split_ += totals.documents_cut;
+    const ShardSetHeader& header = set.set->header();
+    if (HoldsParts(header)) documents_split_ += totals.documents_cut;
+    if (StrideOf(header) != header.chunk_tokens) overlapping_.push_back(set.name);
     first_chunk += totals.chunks;
     if (totals.chunks == 0 && sets.size() > 1) {
       throw Error(ErrorCode::kBadInput, set.name, "holds no chunk, so nothing can be mixed in from it", "",
@@ -213,6 +216,11 @@ SplitCounts TrainingData::CountHeldOut(const DocumentSplit& split, bool masked, 
     LogCommonWarning("--eval-split: pack cut " + FormatNumberOf(documents_split_, "document") +
                      " into parts, and parts of one may be on both sides; a longer --chunk keeps them whole");
   }
+  if (!overlapping_.empty()) {
+    LogCommonWarning("--eval-split: windows of a document overlap in " + JoinedPaths(overlapping_) +
+                     " (pack --stride), so that what is held out of one is trained on in another; hold out "
+                     "of shards that were packed without --stride");
+  }
   return counts;
 }
 
@@ -221,8 +229,14 @@ std::string TrainingData::EvaluationName(const std::optional<DocumentSplit>& spl
   const ShardSet* set = evaluated(split);
   if (set == nullptr) return "";
   std::string name = "content " + HexEncode(set->content_sha256());
-  if (split) name += ", at " + std::to_string(split->bound) + " of seed " + std::to_string(split->seed);
-  if (most_tokens > 0) name += ", " + std::to_string(most_tokens) + " tokens";
+  if (split) {
+    name += ", at " + std::to_string(split->bound) + " of seed " + std::to_string(split->seed) +
+            (split->key == SplitKey::kQuestion ? " by question" : "");
+  }
+  if (most_tokens > 0) {
+    name += ", " + std::to_string(most_tokens) + " tokens" +
+            (set->parts().size() > 1 ? " shared out over the sets" : "");
+  }
   return name;
 }
 

@@ -93,7 +93,8 @@ class TrainingData {
   std::unique_ptr<ShardSet> data_, eval_data_;
   std::vector<OrderedSet> sets_;
   std::vector<DataSource> sources_;
-  uint64_t documents_split_ = 0;  // by pack, into parts in several chunks
+  uint64_t documents_split_ = 0;          // by pack, into parts in several chunks
+  std::vector<std::string> overlapping_;  // sets whose windows of long documents overlap
 };
 
 }  // namespace trainwright

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <map>
+#include <nlohmann/json.hpp>
 #include <random>
 #include <set>
 
@@ -125,6 +126,69 @@ TEST(DocumentSplit, OfContrastiveRecordsTheQueryDecidesForAllTexts) {
   EXPECT_EQ(counts.held_out_documents, expected.size());
   EXPECT_EQ(counts.held_out_tokens, 4 * expected.size());
   EXPECT_EQ(counts.held_out_labels, expected.size());
+}
+
+/// Chunks of a conversation each: a question of two ids, and one of its answers, of one.
+std::vector<Chunk> Conversations(uint32_t questions, uint32_t answers) {
+  std::vector<Chunk> chunks;
+  for (uint32_t question = 0; question < questions; ++question) {
+    for (uint32_t answer = 0; answer < answers; ++answer) {
+      chunks.push_back({.segments = {{.tokens = 2, .flags = kSegmentNoLoss},
+                                     {.tokens = 1, .flags = kSegmentContinuesPrevious}},
+                        .tokens = {1, 100 + question, 1000 + answer}});
+    }
+  }
+  return chunks;
+}
+
+TEST(DocumentSplit, AllAnswersToAQuestionAreOnItsSide) {
+  const std::vector<Chunk> chunks = Conversations(60, 4);
+  const MemoryShardSet set(chunks, 8, 1u << 16, RecordKind::kSft);
+  const DocumentSplit split = ParseDocumentSplit("0.3", 2, &set);
+  DocumentSplit older = split;
+  older.key = SplitKey::kAllIds;
+  uint64_t held_out = 0, otherwise = 0;
+  for (const Chunk& chunk : chunks) {
+    const DocumentPart part = PartsOf(chunk).at(0);
+    const Document all(part.tokens.begin(), part.tokens.end()), question = {all[0], all[1]};
+    EXPECT_EQ(split.HoldsOut(part), HeldOut(question, 2, 0.3));
+    EXPECT_EQ(older.HoldsOut(part), HeldOut(all, 2, 0.3));
+    held_out += split.HoldsOut(part) ? 1 : 0;
+    otherwise += split.HoldsOut(part) != older.HoldsOut(part) ? 1 : 0;
+  }
+  EXPECT_GT(otherwise, 0u);
+  EXPECT_EQ(CountSplit(split, set, /*masked=*/true).held_out_documents, held_out);
+  EXPECT_EQ(CountSplit(ParseDocumentSplit("6", 2, &set), set, true).held_out_documents, 8u)
+      << "two questions: the answers that are more than asked for are held out with theirs";
+}
+
+TEST(DocumentSplit, WhatBeginsWithoutAQuestionGoesByAllItsIds) {
+  const Chunk answer_first = {
+      .segments = {{.tokens = 1}, {.tokens = 2, .flags = kSegmentNoLoss | kSegmentContinuesPrevious}},
+      .tokens = {7, 8, 9}};
+  const Chunk rest = {.segments = {{.tokens = 2, .flags = kSegmentNoLoss | kSegmentStartsMidDocument},
+                                   {.tokens = 1, .flags = kSegmentContinuesPrevious}},
+                      .tokens = {7, 8, 9}};
+  const DocumentSplit split = {.asked = "0.5", .key = SplitKey::kQuestion};
+  for (const Chunk& chunk : {answer_first, rest}) {
+    EXPECT_EQ(split.KeyedOf(PartsOf(chunk).at(0)).size(), 3u);
+  }
+}
+
+TEST(DocumentSplit, APlanSaysWhatItsKeysAreMadeOf) {
+  const DocumentSplit split = {.asked = "0.1", .seed = 3, .bound = 5, .key = SplitKey::kQuestion};
+  DocumentSplit older = split;
+  older.key = SplitKey::kAllIds;
+  EXPECT_EQ(EncodeSplit(split).dump(), R"({"asked":"0.1","seed":3,"bound":5,"key":"question"})");
+  EXPECT_EQ(EncodeSplit(older).dump(), R"({"asked":"0.1","seed":3,"bound":5})");
+  for (const DocumentSplit& stored : {split, older}) {
+    EXPECT_EQ(DecodeSplit(nlohmann::json(EncodeSplit(stored))), stored);
+  }
+  EXPECT_NE(IdentityOf(split), IdentityOf(older));
+  EXPECT_EQ(CodeOf([] {
+              DecodeSplit(nlohmann::json::parse(R"({"asked":"0.1","seed":3,"bound":5,"key":"answer"})"));
+            }),
+            ErrorCode::kBadInput);
 }
 
 TEST(DocumentSplit, ANumberOfContrastiveRecordsIsThatOfTheirQueries) {

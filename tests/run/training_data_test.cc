@@ -154,5 +154,22 @@ TEST(HeldOutDataTest, OnlyDocumentsOfSeveralPartsMayBeOnBothSides) {
   EXPECT_THAT(SaidOfCutDocuments(PackMode::kBestFit, OverflowPolicy::kTruncate), testing::Not(warning));
 }
 
+TEST(HeldOutDataTest, WindowsThatOverlapAreToldByTheirSet) {
+  const auto said = [](uint32_t stride) {
+    std::vector<NamedShardSet> sets;
+    for (const char* name : {"whole", "windows"}) {
+      auto set = std::make_unique<test::MemoryShardSet>(test::NumberedDocuments(9), 2);
+      set->set_windows(16, sets.empty() ? 16 : stride);
+      sets.push_back({name, std::move(set)});
+    }
+    const TrainingData data(std::move(sets));
+    testing::internal::CaptureStderr();
+    data.CountHeldOut(ParseDocumentSplit("3", 0, &data.set()), /*masked=*/false, /*skip_bad_chunks=*/false);
+    return testing::internal::GetCapturedStderr();
+  };
+  EXPECT_THAT(said(8), testing::HasSubstr("windows of a document overlap in windows (pack --stride)"));
+  EXPECT_THAT(said(16), testing::Not(testing::HasSubstr("--stride")));
+}
+
 }  // namespace
 }  // namespace trainwright

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -48,6 +49,12 @@ class MemoryShardSet final : public ShardSet {
   void set_packing(PackMode mode, OverflowPolicy overflow) {
     header_.mode = mode;
     header_.overflow = overflow;
+  }
+  /// As pack --stride makes it.
+  void set_windows(uint32_t chunk_tokens, uint32_t stride) {
+    header_.chunk_tokens = chunk_tokens;
+    header_.provenance_json =
+        R"({"inputs":[],"options":{"stride":)" + std::to_string(stride) + R"(},"tool":"pack","version":"0"})";
   }
   void set_tokenizer_sha256(const Sha256Digest& sha256) { header_.tokenizer.sha256 = sha256; }
 
