@@ -26,8 +26,10 @@
 #include "lib/formats/record_kind.h"
 #include "lib/formats/safetensors.h"
 #include "lib/formats/shard_set.h"
+#include "lib/formats/tokenizer_identity.h"
 #include "lib/formats/zstd_frame.h"
 #include "lib/io/byte_sink.h"
+#include "lib/loading/document_split.h"
 #include "lib/model/open_model.h"
 #include "lib/nn/precision_option.h"
 #include "lib/objective/perplexity.h"
@@ -59,6 +61,11 @@ void CheckTokenizer(const Checkpoint& checkpoint, const TokenizerIdentity& data,
          ": holds no tokenizer that this build knows; the data's is not checked against it");
     return;
   }
+  if (data.kind == kUnknownTokenizerKind) {
+    warn(options.data + ": was packed without its tokenizer (pack --tokenizer): that its ids are those of " +
+         checkpoint.folder + " is not checked");
+    return;
+  }
   const Sha256Digest& expected = checkpoint.tokenizer->identity().sha256;
   if (data.sha256 == expected) return;
   const std::string problem = "was made with another tokenizer (sha256 " + HexEncode(data.sha256) +
@@ -87,37 +94,6 @@ void DumpLogits(ByteSink* sink, LanguageModel* model, const ModelInput& input) {
   sink->Commit();
 }
 
-std::optional<DocumentSplit> SplitOf(const EvaluateJobOptions& options, const ShardSet* set) {
-  if (options.eval_split.empty()) return std::nullopt;
-  return ParseDocumentSplit(options.eval_split, options.eval_split_seed, set);
-}
-
-/// \param set null: they come through a pipe
-/// \returns the SHA-256 of the set's content
-Sha256Digest AddShards(const Checkpoint& checkpoint, const EvaluateJobOptions& options, const ShardSet* set,
-                       ProgressMode mode, PerplexityMeter* meter) {
-  if (set == nullptr) {
-    ShardStreamReader reader(OpenSource("-"));
-    CheckTokenizer(checkpoint, reader.header().tokenizer, options);
-    meter->set_masked(IsMasked(reader.header(), options.loss_on));
-    meter->set_split(SplitOf(options, nullptr));
-    Progress progress(mode, "evaluate", 0, "tokens");
-    for (Chunk chunk; reader.Next(&chunk);) {
-      meter->AddChunk(chunk);
-      progress.Update(meter->sums().tokens);
-    }
-    Sha256 content;  // as ShardSet has it
-    for (const ShardInfo& shard : reader.shards()) content.Update(shard.content_sha256);
-    return content.Digest();
-  }
-  CheckTokenizer(checkpoint, set->header().tokenizer, options);
-  meter->set_masked(IsMasked(set->header(), options.loss_on));
-  meter->set_split(SplitOf(options, set));
-  Progress progress(mode, "evaluate", set->totals().tokens, "tokens");
-  meter->AddSet(*set, /*max_tokens=*/0, [&](uint64_t tokens) { progress.Update(tokens); });
-  return set->content_sha256();
-}
-
 /// What a checkpoint's provenance has of a field: its adapter's, where that says something, for that was
 /// trained last.
 nlohmann::ordered_json RecordOfTraining(const Checkpoint& checkpoint, const std::string& field) {
@@ -129,10 +105,89 @@ nlohmann::ordered_json RecordOfTraining(const Checkpoint& checkpoint, const std:
   return ReadCheckpointProvenance(checkpoint.named, field);
 }
 
-uint32_t SpecialId(bool wanted, uint32_t id, const std::string& flag) {
-  if (wanted && id == kNoId)
-    throw Error(ErrorCode::kUsage, flag, "the checkpoint's tokenizer has no such id");
-  return wanted ? id : kNoId;
+/// Calls read(plan) with the plan that a checkpoint was trained by, where it has one.
+template <typename Read>
+void ReadPlanOfTraining(const Checkpoint& checkpoint, const Read& read) {
+  const nlohmann::ordered_json plan = RecordOfTraining(checkpoint, "plan");
+  if (!plan.is_object()) return;
+  try {
+    read(plan);
+  } catch (const nlohmann::json::exception& error) {
+    throw Error(ErrorCode::kBadInput, checkpoint.named + "/" + kCheckpointMetadataFile,
+                std::string("its training plan cannot be read: ") + error.what());
+  }
+}
+
+bool AsksForNumber(const DocumentSplit& split) {
+  return split.asked.find_first_not_of("0123456789") == std::string::npos;
+}
+
+/// What --eval-split asks for: where the checkpoint's run held out the same, the very documents of that run,
+/// whatever its data was; else what a run on this set alone would hold out.
+/// \param set null: it comes through a pipe
+std::optional<DocumentSplit> SplitOf(const Checkpoint& checkpoint, const EvaluateJobOptions& options,
+                                     const ShardSet* set) {
+  if (options.eval_split.empty()) return std::nullopt;
+  std::optional<DocumentSplit> trained;
+  ReadPlanOfTraining(checkpoint, [&](const nlohmann::ordered_json& plan) {
+    const auto split = plan.find("eval_split");
+    if (split != plan.end() && !split->is_null()) trained = DecodeSplit(nlohmann::json(*split));
+  });
+  if (trained && trained->asked == options.eval_split && trained->seed == options.eval_split_seed) {
+    return trained;
+  }
+  const DocumentSplit split =
+      ParseDocumentSplit(options.eval_split, options.eval_split_seed, set, /*skip_bad=*/false,
+                         trained ? trained->key : SplitKey::kQuestion);
+  const auto warn = [&](const std::string& message) {
+    if (options.world->is_writer()) LogWarning("--eval-split: " + message);
+  };
+  if (trained && (trained->seed != split.seed || trained->bound < split.bound)) {
+    warn("documents that " + checkpoint.named + " was trained on are among these: its run held out " +
+         trained->asked + " with --eval-split-seed " + std::to_string(trained->seed));
+  } else if (!trained && AsksForNumber(split)) {
+    warn(checkpoint.named + " does not say what a run held out: these are " + split.asked + " documents of " +
+         options.data + " alone, and a run on other data holds out others; a share is the same of all data");
+  }
+  return split;
+}
+
+/// \param set null: they come through a pipe
+/// \returns the SHA-256 of the set's content
+Sha256Digest AddShards(const Checkpoint& checkpoint, const EvaluateJobOptions& options, const ShardSet* set,
+                       ProgressMode mode, PerplexityMeter* meter) {
+  if (set == nullptr) {
+    ShardStreamReader reader(OpenSource("-"));
+    CheckTokenizer(checkpoint, reader.header().tokenizer, options);
+    meter->set_masked(IsMasked(reader.header(), options.loss_on));
+    meter->set_split(SplitOf(checkpoint, options, nullptr));
+    Progress progress(mode, "evaluate", 0, "tokens");
+    for (Chunk chunk; reader.Next(&chunk);) {
+      meter->AddChunk(chunk);
+      progress.Update(meter->sums().tokens);
+    }
+    Sha256 content;  // as ShardSet has it
+    for (const ShardInfo& shard : reader.shards()) content.Update(shard.content_sha256);
+    return content.Digest();
+  }
+  CheckTokenizer(checkpoint, set->header().tokenizer, options);
+  meter->set_masked(IsMasked(set->header(), options.loss_on));
+  meter->set_split(SplitOf(checkpoint, options, set));
+  Progress progress(mode, "evaluate", set->totals().tokens, "tokens");
+  meter->AddSet(*set, /*max_tokens=*/0, [&](uint64_t tokens) { progress.Update(tokens); });
+  return set->content_sha256();
+}
+
+/// The id that documents of text begin or end with, or kNoId.
+/// \param asked what the user says; nullopt: as those of the training data do
+/// \param trained the provenance of these
+/// \param name of the flag
+/// \throws Error{kUsage} where one is asked for that the tokenizer has not
+uint32_t MarkOf(const std::optional<bool>& asked, const nlohmann::ordered_json& trained,
+                const std::string& name, uint32_t id) {
+  if (asked.value_or(false) && id == kNoId)
+    throw Error(ErrorCode::kUsage, "--" + name, "the checkpoint's tokenizer has no such id");
+  return asked.value_or(FlagInProvenance(trained, "pretokenize", name).value_or(false)) ? id : kNoId;
 }
 
 /// \returns the SHA-256 of the bytes read
@@ -144,11 +199,8 @@ std::string AddText(const Checkpoint& checkpoint, const EvaluateJobOptions& opti
   }
   const Tokenizer& tokenizer = *checkpoint.tokenizer;
   const nlohmann::ordered_json trained = RecordOfTraining(checkpoint, "data_provenance");
-  const auto wanted = [&](const std::optional<bool>& asked, const char* name) {
-    return asked.value_or(FlagInProvenance(trained, "pretokenize", name).value_or(false));
-  };
-  const uint32_t bos = SpecialId(wanted(options.add_bos, "bos"), tokenizer.identity().bos_id, "--bos");
-  const uint32_t eos = SpecialId(wanted(options.add_eos, "eos"), tokenizer.identity().eos_id, "--eos");
+  const uint32_t bos = MarkOf(options.add_bos, trained, "bos", tokenizer.identity().bos_id);
+  const uint32_t eos = MarkOf(options.add_eos, trained, "eos", tokenizer.identity().eos_id);
   const bool guess = options.format == "auto";
   const InputFormat format =
       guess ? GuessInputFormat(options.data, !options.keys.empty()) : ParseInputFormat(options.format);
@@ -201,18 +253,14 @@ struct Measurement {
 
 /// What a checkpoint was trained for: the name and the own options of its objective.
 ObjectiveOptions TrainedObjective(const Checkpoint& checkpoint) {
-  const nlohmann::ordered_json plan = RecordOfTraining(checkpoint, "plan");
-  if (!plan.is_object()) return {};
-  try {
-    ObjectiveOptions trained = {.name = plan.value("objective", std::string(kDefaultObjective))};
+  ObjectiveOptions trained;
+  ReadPlanOfTraining(checkpoint, [&](const nlohmann::ordered_json& plan) {
+    trained.name = plan.value("objective", std::string(kDefaultObjective));
     if (const auto own = plan.find("objective_options"); own != plan.end()) {
       trained.own = DecodeOwnOptions(nlohmann::json(*own), "objective_options of " + checkpoint.named);
     }
-    return trained;
-  } catch (const nlohmann::json::exception& error) {
-    throw Error(ErrorCode::kBadInput, checkpoint.named + "/" + kCheckpointMetadataFile,
-                std::string("its training plan cannot be read: ") + error.what());
-  }
+  });
+  return trained;
 }
 
 /// The objective that measures records in its own way: the one that the checkpoint was trained for where it
@@ -255,7 +303,7 @@ Measurement MeasureObjective(const ObjectiveRegistry& objectives, ObjectiveOptio
   const Evaluation evaluation = objective->Evaluate(checkpoint.model.get(), set,
                                                     {.sequence_tokens = sequence_tokens,
                                                      .batch_tokens = BatchTokensOf(options, sequence_tokens),
-                                                     .split = SplitOf(options, &set),
+                                                     .split = SplitOf(checkpoint, options, &set),
                                                      .world = options.world});
   nlohmann::ordered_json values = {{"metric", asked.name}, {"loss_nats", evaluation.loss_nats}};
   for (const EvaluationMeasure& measure : evaluation.measures) {

@@ -1,5 +1,6 @@
 #include "lib/run/run_traps.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "lib/base/units.h"
@@ -28,8 +29,9 @@ void AddUntrainedTokens(const RunSetup& setup, std::vector<std::string>* traps) 
                      FormatNumberOf(setup.data_chunks, "chunk") +
                      " cannot be read: others take their places (--skip-bad-chunks)");
   }
-  if (setup.epoch_tokens > 0 && setup.data_tokens > setup.epoch_tokens) {
-    const double lost = 1 - static_cast<double>(setup.epoch_tokens) / static_cast<double>(setup.data_tokens);
+  const uint64_t wanted = setup.data_tokens - std::min(setup.data_tokens, setup.held_out_tokens);
+  if (setup.epoch_tokens > 0 && wanted > setup.epoch_tokens) {
+    const double lost = 1 - static_cast<double>(setup.epoch_tokens) / static_cast<double>(wanted);
     if (lost >= kLostShare) {
       traps->push_back(FormatFixed(100 * lost, 1) +
                        " % of the data's tokens are in no sample: pieces of at most --seq " +

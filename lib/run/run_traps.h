@@ -28,8 +28,9 @@ struct RunSetup {
   double passes = 0;           ///< over the data; 0: not known
   int64_t epoch_samples = 0;   ///< 0: not known
   uint64_t data_chunks = 0, unreadable_chunks = 0;
-  uint64_t data_tokens = 0;   ///< of the chunks that one pass reads
-  uint64_t epoch_tokens = 0;  ///< of them in the samples of one pass; 0: not known
+  uint64_t data_tokens = 0;      ///< of the chunks that one pass reads
+  uint64_t held_out_tokens = 0;  ///< of them, which no pass takes
+  uint64_t epoch_tokens = 0;     ///< of them in the samples of one pass, where all should be; 0: not known
   int64_t sequence_tokens = 0;
   int64_t stated_positions = 0;                ///< that the model's config is for; 0: not known
   std::string preset;                          ///< empty: none

@@ -167,6 +167,15 @@ TrainSettings FitGpu(const TrainSettings& asked, const TrainJobContext& context,
                   log);
 }
 
+/// Whether an epoch is meant to have all tokens in its samples: none are drawn, and no set comes more often.
+bool TakesAllTokens(const TrainJobContext& context, const ResolvedRun& run) {
+  const std::vector<OrderedSet>& sets = run.data->sets();
+  const bool weighted =
+      std::any_of(sets.begin(), sets.end(), [](const OrderedSet& set) { return set.weight != set.chunks; });
+  return !weighted && run.stream().rules() == nullptr &&
+         context.objectives.Find(run.plan.objective).description.goes_by_seq();
+}
+
 /// So that a sample without room ends a run before its first step, and not at the step that draws it: where
 /// the limit alone does not tell, the data is read through once.
 void RequireRoomForSamples(const TrainJobContext& context, ResolvedRun* run) {
@@ -283,8 +292,8 @@ void ResolveNewRun(const TrainSettings& settings, const TrainJobContext& context
   run->opening_reasons.insert(run->opening_reasons.end(), planned.reasons.begin(), planned.reasons.end());
 }
 
-std::vector<std::string> TrapsOf(const TrainSettings& settings, const ResolvedRun& run, int64_t preset_batch,
-                                 int64_t preset_accum) {
+std::vector<std::string> TrapsOf(const TrainSettings& settings, const TrainJobContext& context,
+                                 const ResolvedRun& run) {
   const TrainPlan& plan = run.plan;
   RunSetup setup = {.total_steps = plan.schedule.total_steps,
                     .warmup_steps = plan.schedule.warmup_steps,
@@ -307,13 +316,14 @@ std::vector<std::string> TrapsOf(const TrainSettings& settings, const ResolvedRu
                     .sequence_tokens = plan.sequence_tokens,
                     .stated_positions = run.model.config.max_positions,
                     .preset = settings.preset,
-                    .preset_batch = preset_batch,
-                    .preset_accum = preset_accum};
+                    .preset_batch = context.preset_batch,
+                    .preset_accum = context.preset_accum};
   // A tenth of the run is nobody's choice, and short runs have none.
   if (settings.save_every.empty()) setup.save_every = {};
   if (run.epoch) {
     setup.epoch_samples = static_cast<int64_t>(run.epoch->samples);
-    setup.epoch_tokens = run.epoch->tokens;
+    if (TakesAllTokens(context, run)) setup.epoch_tokens = run.epoch->tokens;
+    setup.held_out_tokens = run.held_out.held_out_tokens;
     setup.unreadable_chunks = run.epoch->unreadable_chunks;
     if (setup.unreadable_chunks > 0) setup.data_tokens = run.epoch->stored_tokens;
     setup.passes = static_cast<double>(plan.schedule.total_steps) *

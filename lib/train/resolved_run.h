@@ -98,8 +98,8 @@ std::string EvaluationNameOf(const TrainSettings& settings, const ResolvedRun& r
 bool LacksEvaluation(const ResolvedRun& run, const TrainingHistory& history, int64_t step);
 
 /// What of the settings together makes another run than was meant.
-/// \param preset_batch, preset_accum as in --preset; 0: it does not say
-std::vector<std::string> TrapsOf(const TrainSettings& settings, const ResolvedRun& run, int64_t preset_batch,
-                                 int64_t preset_accum);
+/// \param run with its loaders
+std::vector<std::string> TrapsOf(const TrainSettings& settings, const TrainJobContext& context,
+                                 const ResolvedRun& run);
 
 }  // namespace trainwright

@@ -49,6 +49,23 @@ nlohmann::ordered_json EncodeSources(const std::vector<DataSource>& sources) {
   return json;
 }
 
+/// What evaluate needs to measure each of the sets that the run was evaluated on, or, of what it held out,
+/// those that have some of it.
+std::vector<std::string> DataOfEvaluations(const RunFacts& facts) {
+  const std::optional<DocumentSplit>& split = facts.plan.eval_split;
+  std::string flags;
+  if (split) flags = " --eval-split " + split->asked;
+  if (split && split->seed != 0) flags += " --eval-split-seed " + std::to_string(split->seed);
+  std::vector<std::string> data;
+  for (size_t i = 0; i < facts.data_to_evaluate.size(); ++i) {
+    const std::string& path = facts.data_to_evaluate[i];
+    const std::vector<uint64_t>& labels = facts.held_out.labels_of_parts;
+    if (split && i < labels.size() && labels[i] == 0) continue;
+    data.push_back(" --data " + (path == "-" ? "SHARDS" : ShellWord(path)) + flags);
+  }
+  return data;
+}
+
 std::string OnRanks(const TrainPlan& plan) {
   return plan.ranks > 1 ? " on each of " + std::to_string(plan.ranks) + " ranks" : "";
 }
@@ -513,15 +530,7 @@ void RunRecorder::PrintReport(int exit_status, const SavedCheckpoint& saved) con
   const std::string checkpoint = " --checkpoint " + ShellWord(saved.path);
   if (EmbedsAlone(facts_.plan)) return LogInfo("next: embed" + checkpoint + " texts.jsonl");
   LogInfo("next: generate" + checkpoint + " \"...\"");
-  LogInfo("      evaluate" + checkpoint + " --data " +
-          (facts_.data_to_evaluate == "-" ? "SHARDS" : ShellWord(facts_.data_to_evaluate)) + SplitFlags());
-}
-
-std::string RunRecorder::SplitFlags() const {
-  const std::optional<DocumentSplit>& split = facts_.plan.eval_split;
-  if (!split) return "";
-  return " --eval-split " + split->asked +
-         (split->seed == 0 ? "" : " --eval-split-seed " + std::to_string(split->seed));
+  for (const std::string& data : DataOfEvaluations(facts_)) LogInfo("      evaluate" + checkpoint + data);
 }
 
 }  // namespace trainwright

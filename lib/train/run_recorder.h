@@ -58,7 +58,8 @@ struct RunFacts {
   SplitCounts held_out;                          ///< of it, by the plan's split
   std::string data_sha256, tokenizer_sha256;     ///< in hexadecimal
   std::vector<DataSource> sources;               ///< that it is mixed from, or one
-  std::string data_to_evaluate;                  ///< a path or "-", for the hints at the end
+  /// Paths, or "-", for the hints at the end; of what is held out those of `sources`.
+  std::vector<std::string> data_to_evaluate;
   std::vector<std::string> argv;
   std::chrono::steady_clock::time_point start;  ///< of the process
   int64_t first_step = 0;                       ///< steps taken before this process
@@ -123,8 +124,6 @@ class RunRecorder final : public RunListener {
   bool complete() const { return stopped_early_ || totals_.step() >= facts_.plan.schedule.total_steps; }
   /// Model FLOPs utilisation at a rate; absent where the device's peak is not known.
   std::optional<double> Mfu(double model_flops_per_s) const;
-  /// What evaluate needs to measure the held-out documents; empty without a split.
-  std::string SplitFlags() const;
   void PrintPace(const StepReport& report) const;
   /// Of this process so far; absent without a rate.
   std::optional<double> Cost() const;

@@ -62,6 +62,14 @@ void StoreDivision(const RunDirectory* run, const TrainPlan& plan) {
   }
 }
 
+/// What the command reads that measures a run's model: what the run was evaluated on, or some of its data.
+std::vector<std::string> PathsToEvaluate(const TrainSettings& settings, bool splits) {
+  if (!splits && !settings.eval_data.empty()) return settings.eval_data;
+  std::vector<std::string> paths = DataPaths(settings);
+  if (!splits) paths.resize(1);
+  return paths;
+}
+
 constexpr char kNoStepHint[] =
     "no step was taken yet, so it is not the learning rate: look at the weights that the run began with, and "
     "at the data";
@@ -249,9 +257,6 @@ void Session::OpenRecorder(const TrainJobContext& context) {
   }
   const TrainingData& data = *run_->data;
   const ShardTotals& totals = data.set().totals();
-  const std::vector<std::string> paths = DataPaths(settings_);
-  const std::string evaluated =
-      run_->plan.eval_split || settings_.eval_data.empty() ? paths.front() : JoinedPaths(settings_.eval_data);
   auto recorder = std::make_unique<RunRecorder>(
       directory_.get(),
       RunFacts{.plan = run_->plan,
@@ -270,7 +275,7 @@ void Session::OpenRecorder(const TrainJobContext& context) {
                .data_sha256 = HexEncode(data.set().content_sha256()),
                .tokenizer_sha256 = HexEncode(data.set().header().tokenizer.sha256),
                .sources = data.sources(),
-               .data_to_evaluate = evaluated,
+               .data_to_evaluate = PathsToEvaluate(settings_, run_->plan.eval_split.has_value()),
                .argv = context.argv,
                .start = start_,
                .first_step = trainer_->step(),
@@ -288,9 +293,7 @@ void Session::OpenRecorder(const TrainJobContext& context) {
   saver_ = std::make_unique<Saver>(
       settings_, start_, run_->cadence.SavesBetween(trainer_->step(), run_->plan.schedule.total_steps),
       directory_.get(), source_.get(), listener_.get());
-  for (const std::string& trap : TrapsOf(settings_, *run_, context.preset_batch, context.preset_accum)) {
-    listener_->Warn(trap);
-  }
+  for (const std::string& trap : TrapsOf(settings_, context, *run_)) listener_->Warn(trap);
 }
 
 void Session::WarnOfChanges() {

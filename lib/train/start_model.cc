@@ -30,8 +30,11 @@ StartModel OpenStartModel(const FamilyList& families, const std::string& path,
   VerifyCheckpointFiles(start.folder, &verified);
   start.config = ReadHfConfig(families, start.folder);
   start.end_ids = EndIdsOf(start.folder);
+  start.data_tokenizer_known = data_tokenizer.kind != kUnknownTokenizerKind;
   const std::string hint =
-      "pretokenize the data with the model's own tokenizer: pretokenize --tokenizer " + path;
+      start.data_tokenizer_known
+          ? "pretokenize the data with the model's own tokenizer: pretokenize --tokenizer " + path
+          : "the data's ids are of another program: see --vocab and --tokenizer of pack";
   if (start.config.vocab_size < data_tokenizer.vocab_size) {
     throw Error(ErrorCode::kBadInput, path,
                 "vocab_size " + std::to_string(start.config.vocab_size) + " is smaller than the " +
@@ -45,7 +48,7 @@ StartModel OpenStartModel(const FamilyList& families, const std::string& path,
     start.lacking_tokens = std::move(lacking);
     start.tokenizer_known = true;
   } else if (const auto tokenizer = LoadTokenizerOfFolder(start.folder, &no_tokenizer)) {
-    if (tokenizer->identity().sha256 != data_tokenizer.sha256) {
+    if (start.data_tokenizer_known && tokenizer->identity().sha256 != data_tokenizer.sha256) {
       throw Error(ErrorCode::kBadInput, path, "has another tokenizer than the data", "", hint);
     }
     start.tokenizer_known = true;
@@ -56,6 +59,10 @@ StartModel OpenStartModel(const FamilyList& families, const std::string& path,
 }
 
 std::string WarningOfTokenizer(const StartModel& start, const std::string& name) {
+  if (!start.data_tokenizer_known) {
+    return "the data was packed without its tokenizer (pack --tokenizer): that its ids are those of " + name +
+           " is not checked";
+  }
   if (!start.tokenizer_known) {
     return "the tokenizer of " + name +
            " is of a kind that train cannot read: that the data's ids are the model's is not checked";

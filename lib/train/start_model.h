@@ -20,15 +20,18 @@ struct StartModel {
   ModelConfig config;
   std::vector<uint32_t> end_ids;      ///< by which its samples end: EndIdsOf its folder
   nlohmann::ordered_json provenance;  ///< {"files": {name: sha256}} of config.json, weights and tokenizer
-  bool tokenizer_known = false;  ///< the folder's tokenizer is one that this build reads, and is the data's
+  bool data_tokenizer_known = true;   ///< else nothing is known of it but the size of its vocabulary
+  /// The folder's tokenizer is one that this build reads, and is the data's, where that is known.
+  bool tokenizer_known = false;
   /// Tokens that the folder adds to its tokenizer.model, where that alone is the data's tokenizer.
   AddedTokens lacking_tokens;
   std::optional<ModelWatch> watch;  ///< set; to be asked once the weights are loaded
 };
 
 /// Opens a checkpoint folder, a run directory of train, or a model folder of Hugging Face, and compares it
-/// with the data's tokenizer. Files that the folder's metadata.json lists are checked against it; all are
-/// hashed, and of the weights headers and sizes are checked, which are loaded after the data.
+/// with the data's tokenizer, of an unknown one the size of its vocabulary alone. Files that the folder's
+/// metadata.json lists are checked against it; all are hashed, and of the weights headers and sizes are
+/// checked, which are loaded after the data.
 /// \throws Error{kBadInput} when the folder holds no such model, or was made with another tokenizer;
 ///     Error{kIo}
 StartModel OpenStartModel(const FamilyList& families, const std::string& path,

@@ -341,7 +341,7 @@ class TrainJob {
     RequireCompile(run_, *ObjectiveOf(run_.plan, context_.objectives));
     if (OnlyTells(settings_)) {
       log_.Announce(run_.opening_reasons);
-      for (const std::string& trap : TrapsOf(settings_, run_, context_.preset_batch, context_.preset_accum)) {
+      for (const std::string& trap : TrapsOf(settings_, context_, run_)) {
         if (is_writer()) LogWarning(trap);
       }
       if (run_.resume) RestoreData();

@@ -113,6 +113,15 @@ TEST(RunTraps, TokensOutsideEverySampleFp16OnACpuAndTinyDataAreTold) {
                           HasSubstr("120.0 times (9 samples)")));
 }
 
+TEST(RunTraps, TokensThatAreHeldOutAreNotToldAsOutsideEverySample) {
+  RunSetup setup = Sound();
+  setup.held_out_tokens = 300000;
+  setup.epoch_tokens = 700000;
+  EXPECT_THAT(FindTraps(setup), IsEmpty());
+  setup.epoch_tokens = 560000;
+  EXPECT_THAT(FindTraps(setup), ElementsAre(HasSubstr("20.0 % of the data's tokens")));
+}
+
 TEST(RunTraps, ChunksThatCannotBeReadAreToldAndNotBlamedOnSeq) {
   RunSetup setup = Sound();
   setup.data_chunks = 88;

@@ -64,6 +64,58 @@ TEST_F(TrainSplitTest, TextConversationsAndAdaptersAreEvaluatedOnWhatIsHeldOut) 
   EXPECT_GT(Json("all.json").at("tokens"), Json("lm.json").at("tokens"));
 }
 
+TEST_F(TrainSplitTest, TheCommandsThatARunPrintsMeasureAllThatItHeldOutAndNothingElse) {
+  const ProcessResult result = Shell(R"sh(
+    head -n 2000 $DATA/tinyshakespeare.txt | tail -n 1500 | pretokenize -q - | pack -q --chunk 256 -o more/ || exit
+    train --data lm --data more --eval-split 40 --steps 4 --eval-every 0 --save-every 0 --out run 2> log || exit
+    grep -o 'evaluate --checkpoint .*' log > told
+    while read -r command; do eval "$command --batch 2 > $((n = ${n:-0} + 1)).json" 2>> warnings || exit; done < told
+    wc -l < told; grep -c -e --eval-split: warnings)sh");
+  EXPECT_EQ(result.standard_output, "2\n0\n") << result.standard_error;
+  const nlohmann::json begin = Records("run", "run_begin").at(0);
+  EXPECT_EQ(Json("1.json").at("tokens").get<int64_t>() + Json("2.json").at("tokens").get<int64_t>(),
+            begin.at("held_out_tokens").get<int64_t>());
+}
+
+TEST_F(TrainSplitTest, DocumentsThatWereTrainedOnAreMeasuredAsHeldOutWithAWarningAlone) {
+  const ProcessResult result = Shell(R"sh(
+    train -q --data lm --eval-split 20 --steps 2 --eval-every 0 --save-every 0 --out run
+    train -q --data lm --steps 2 --save-every 0 --out whole
+    measure() { evaluate --batch 2 --data lm "$@" 2>&1 > /dev/null | grep -o 'warning: --eval-split: .*' || echo none; }
+    measure --checkpoint run --eval-split 20
+    measure --checkpoint run --eval-split 5
+    measure --checkpoint run --eval-split 40
+    measure --checkpoint run --eval-split 20 --eval-split-seed 1
+    measure --checkpoint whole --eval-split 20
+    measure --checkpoint whole --eval-split 0.1)sh");
+  const std::string trained =
+      "warning: --eval-split: documents that [^\n]* was trained on are among these[^\n]*\n";
+  EXPECT_THAT(
+      result.standard_output,
+      testing::MatchesRegex("none\nnone\n" + trained + trained +
+                            "warning: --eval-split: [^\n]* does not say what a run held out[^\n]*\nnone\n"))
+      << result.standard_error;
+}
+
+TEST_F(TrainSplitTest, AllAnswersToAQuestionAreHeldOutTogether) {
+  const ProcessResult result = Shell(R"sh(
+    for i in $(seq 60); do for j in 1 2 3; do
+      echo "{\"prompt\": \"$i + 1\", \"response\": \"$((i + 1)), in $j steps\"}"
+    done; done | pretokenize -q --format jsonl --records sft --template qa-space - | pack -q --chunk 64 -o answers/
+    train -q --data answers --eval-split 10 --steps 2 --eval-every 0 --save-every 0 --out run
+    evaluate -q --checkpoint run --data answers --eval-split 10)sh");
+  ASSERT_EQ(result.exit_status, 0) << result.standard_error;
+  EXPECT_EQ(Records("run", "run_begin").at(0).at("held_out_documents"), 12) << "four questions";
+  EXPECT_EQ(nlohmann::json::parse(result.standard_output).at("docs"), 12);
+}
+
+TEST_F(TrainSplitTest, WhatIsHeldOutIsNotToldAsOutsideEverySample) {
+  const ProcessResult result = Shell(R"sh(
+    train --data lm --eval-split 0.2 --epochs 1 --eval-every 0 --save-every 0 --out run)sh");
+  ASSERT_EQ(result.exit_status, 0) << result.standard_error;
+  EXPECT_THAT(result.standard_error, testing::Not(testing::HasSubstr("are in no sample")));
+}
+
 TEST_F(TrainSplitTest, AnEpochReadsTheOtherTokens) {
   const ProcessResult result = Shell(R"(
     train -q --data lm --eval-split 0.3 --epochs 3 --drop-last --batch 1 --eval-every 0 --save-every 0 --out run)");
