@@ -13,6 +13,9 @@
 # (scripts/fetch_libtorch.sh) first. Tests labelled "data" need the folder that TRAINWRIGHT_TEST_DATA names; without it
 # they are left out, and the last lines say so. As many compilers and tests run at once as there are processors and memory for
 # them; CMAKE_BUILD_PARALLEL_LEVEL and CTEST_PARALLEL_LEVEL say otherwise.
+# What this machine lacks skips tests, which are named with what they lack: the
+# Python packages tensorboard, mlflow, wandb and safetensors, say, which read what the tools wrote. Nothing here installs these;
+# PYTHON may name a Python that has them.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 # shellcheck source=scripts/common.sh
@@ -30,7 +33,7 @@ done
 werror=-DTRAINWRIGHT_WERROR=${TRAINWRIGHT_WERROR:-OFF}
 threaded_layers=(io tok documents packing loading run checkpoint cuda_kernels)
 
-passed=0 failed=0 gpu_not_run=0 failed_suites=()
+passed=0 failed=0 skipped=0 gpu_not_run=0 failed_suites=()
 
 # test_suite PRESET [CTEST_ARGUMENT...]: runs the tests of a build and adds their cases to the totals.
 test_suite() {
@@ -44,6 +47,7 @@ test_suite() {
   if [[ -s $build_dir/junit.xml ]]; then
     counts=$(scripts/test_report.py "$build_dir")
     head -n -1 <<< "$counts"
+    skipped=$((skipped + $(grep -c '^SKIPPED ' <<< "$counts" || true)))
     read -r -a counts <<< "${counts##*$'\n'}"
     passed=$((passed + counts[0])) failed=$((failed + counts[1])) gpu_not_run=$((gpu_not_run + counts[2]))
     ((counts[1] == 0)) || status=1
@@ -101,6 +105,7 @@ show_parts
 heading "Result"
 [[ -z ${cuda_plugin:-} ]] || say "CUDA plugin: $cuda_plugin"
 ((gpu_not_run == 0)) || say "$gpu_not_run GPU tests NOT RUN: no GPU that can be used"
+((skipped == 0)) || say "$skipped skipped, above as SKIPPED with what they lack"
 [[ -n ${TRAINWRIGHT_TEST_DATA:-} ]] || say 'left out: the tests labelled "data" (TRAINWRIGHT_TEST_DATA is not set)'
 ((${#failed_suites[@]} == 0)) || say "failed: ${failed_suites[*]}"
 printf '%d passed, %d failed\n' "$passed" "$failed"

@@ -5,8 +5,9 @@ usage: test_report.py BUILD_DIR
 
 Reads BUILD_DIR/junit.xml and, for the programs of GoogleTest, what tests/GtestSuites.cmake had written: the list of their
 cases and each process's log. Prints every failed case; a case that a process has not come to, because it died or ran out
-of time, has failed. Writes BUILD_DIR/test_cases.txt, a line a case: passed, failed or skipped, and its name. The last
-line is "PASSED FAILED GPU_SKIPPED": how many cases, the last those that were skipped for want of a GPU.
+of time, has failed. Prints every skipped case, too, with what its test said, but for those that want a GPU: these are counted.
+Writes BUILD_DIR/test_cases.txt, a line a case: passed, failed or skipped, and its name. The last line is
+"PASSED FAILED GPU_SKIPPED": how many cases, the last those that were skipped for want of a GPU.
 """
 import pathlib
 import sys
@@ -37,6 +38,15 @@ def read_log(path):
     return state
 
 
+def said_by(test):
+    """Why a test was skipped: of its output the message of GoogleTest's one skipped case, or else the last line."""
+    lines = [line.strip() for line in (test.findtext("system-out") or "").splitlines() if line.strip()]
+    for line, message in zip(lines, lines[1:]):
+        if line.endswith(": Skipped"):
+            return message
+    return lines[-1] if lines else ""
+
+
 def results_of_process(name, failed, folder, suites, tests):
     """(case, result, note) of each case of the process that ran as the test `name`; `tests` are the names of all."""
     prefix, _, process = name.partition("/")
@@ -45,7 +55,8 @@ def results_of_process(name, failed, folder, suites, tests):
     settled = {"passed", "failed", "skipped"}
     for case in planned:
         result = state.get(case, "planned")
-        note = "" if result in settled else "did not end" if result == "began" else "was not run"
+        note = said_by(tests[name]) if result == "skipped" and len(planned) == 1 else ""
+        note = note if result in settled else "did not end" if result == "began" else "was not run"
         yield f"{prefix}/{case}", result if result in settled else "failed", note
     if failed and all(state.get(case) in {"passed", "skipped"} for case in planned):
         yield name, "failed", "the process failed outside of its cases"
@@ -63,7 +74,7 @@ def results_of(build_dir):
             yield from results_of_process(name, failed, folders[prefix], known, tests)
         else:
             skipped = test.find("skipped") is not None
-            yield name, "failed" if failed else "skipped" if skipped else "passed", ""
+            yield name, "failed" if failed else "skipped" if skipped else "passed", said_by(test) if skipped else ""
 
 
 def main():
@@ -74,8 +85,8 @@ def main():
     results = sorted(results_of(build_dir))
     (build_dir / "test_cases.txt").write_text("".join(f"{result} {case}\n" for case, result, _ in results))
     for case, result, note in results:
-        if result == "failed":
-            print(f"FAILED {case}" + (f" ({note})" if note else ""))
+        if result == "failed" or (result == "skipped" and GPU not in case):
+            print(f"{result.upper()} {case}" + (f" ({note})" if note else ""))
     count = {result: sum(r == result for _, r, _ in results) for result in ("passed", "failed")}
     gpu = sum(result == "skipped" and GPU in case for case, result, _ in results)
     print(count["passed"], count["failed"], gpu)

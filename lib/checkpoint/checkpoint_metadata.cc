@@ -152,9 +152,9 @@ void WriteInnerMetadata(const std::string& folder, const std::string& name,
 }
 
 void WriteFolderMetadata(const std::string& folder, nlohmann::ordered_json metadata) {
-  metadata["volatile"].push_back("saved_at");
-  metadata["volatile"].push_back("host");
+  for (const char* field : {"saved_at", "timestamp", "host"}) metadata["volatile"].push_back(field);
   metadata["saved_at"] = Rfc3339Now();
+  metadata["timestamp"] = metadata["saved_at"];  // its name in the guide of ReFocused-AI
   metadata["host"] = HostName();
   WriteMetadata(folder, metadata);
 }

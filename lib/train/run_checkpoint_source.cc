@@ -1,5 +1,7 @@
 #include "lib/train/run_checkpoint_source.h"
 
+#include <ATen/Context.h>
+
 #include <utility>
 
 #include "lib/base/elapsed.h"
@@ -96,7 +98,9 @@ nlohmann::ordered_json RunCheckpointSource::DescribeRun() const {
   metadata["model_config"] = facts_.provenance.at("model");
   metadata["training_config_summary"] = PlanAsOptions(plan);
   metadata["additional_metadata"]["optimization_settings"] = {
-      {"mixed_precision", precision}, {"effective_batch_size", plan.samples_per_step()}};
+      {"mixed_precision", precision},
+      {"effective_batch_size", plan.samples_per_step()},
+      {"cudnn_benchmark", at::globalContext().benchmarkCuDNN()}};
   metadata["volatile"] = {"system_info"};
   if (trainer_->done()) DescribeEnd(&metadata);
   return metadata;
@@ -122,6 +126,9 @@ void RunCheckpointSource::DescribeEnd(nlohmann::ordered_json* metadata) const {
   validation["loss_std"] = history_->loss_deviation_nats();
   validation["effective_batch_size"] = plan.samples_per_step();
   const int64_t steps_here = step - facts_.first_step;
+  const double steps_per_s = static_cast<double>(steps_here) / time_s;
+  validation["training_time_seconds"] = time_s;
+  validation["steps_per_second"] = steps_per_s;
   const int64_t tokens_here = trainer_->tokens_seen() - facts_.tokens_before;
   (*metadata)["additional_metadata"]["training_summary"] = {
       {"completed", true},
@@ -129,9 +136,12 @@ void RunCheckpointSource::DescribeEnd(nlohmann::ordered_json* metadata) const {
       {"actual_steps_completed", steps_here},
       {"performance",
        {{"training_time_seconds", time_s},
-        {"steps_per_second", static_cast<double>(steps_here) / time_s},
+        {"steps_per_second", steps_per_s},
         {"tokens_per_second", static_cast<double>(tokens_here) / time_s}}}};
-  (*metadata)["volatile"].push_back("additional_metadata.training_summary");
+  for (const char* field : {"validation_metrics.training_time_seconds", "validation_metrics.steps_per_second",
+                            "additional_metadata.training_summary"}) {
+    (*metadata)["volatile"].push_back(field);
+  }
 }
 
 }  // namespace trainwright

@@ -5,7 +5,8 @@
   NAME.stdout.glob, NAME.stderr.glob   line by line; * stands for any text, a line ... for any lines
   NAME.exit                            the exit status; without it 0
 
-An output without a file is not looked at. A script that lacks what it needs ends with 77, and this one does, too. The script runs by bash -euo pipefail in a new empty folder, with the
+An output without a file is not looked at. A script that cannot run here says why and exits with 77, of which its outputs are
+shown and the exit status is 77, too: the test is skipped. The script runs by bash -euo pipefail in a new empty folder, with the
 built tools first in PATH, the functions of functions.sh and these variables:
 
   TRAINWRIGHT_SOURCE_DIR   the source tree
@@ -84,7 +85,7 @@ def main():
     stdout, stderr = (stream.decode("utf-8", "replace") for stream in output)
     status = process.returncode if process.returncode >= 0 else 128 - process.returncode
     if status == SKIPPED:
-        print(f"skipped: {stdout}{stderr}", end="")
+        print(stdout + stderr, end="")
         return SKIPPED
 
     problems = [*check_stream("stdout", path, stdout, arguments.update), *check_stream("stderr", path, stderr, arguments.update)]

@@ -1,6 +1,8 @@
-"""What export_run.py hands to MLflow and to W&B: stand-ins record it, and the libraries read it back where installed.
+"""What export_run.py hands to MLflow and to W&B: stand-ins record it, and the libraries' own readers read it back.
 
-usage: export_run_test.py SOURCE_DIR
+usage: export_run_test.py SOURCE_DIR [mlflow | wandb]
+
+With the name of a library, this one writes a run and reads it back; exits with 77 where it is not installed.
 """
 import contextlib
 import importlib.util
@@ -16,6 +18,8 @@ from unittest import mock
 
 sys.path.insert(0, str(pathlib.Path(sys.argv.pop(1)) / "scripts"))
 import export_run  # noqa: E402
+
+PACKAGES = {"mlflow": ["mlflow", "sqlalchemy"], "wandb": ["wandb"]}
 
 PLAN = {"batch": 2, "lora": {"rank": 4, "targets": "all-linear"}, "drop_last": False}
 RECORDS = [
@@ -61,7 +65,9 @@ def stand_in_mlflow(log):
             "mlflow.tracking": types.SimpleNamespace(MlflowClient=Client)}
 
 
-class ExportRunTest(unittest.TestCase):
+class RunFolderTest(unittest.TestCase):
+    """With a folder of its own for runs."""
+
     def setUp(self):
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
@@ -78,6 +84,8 @@ class ExportRunTest(unittest.TestCase):
             status = export_run.main(list(arguments))
         return status, out.getvalue() + errors.getvalue()
 
+
+class ExportRunTest(RunFolderTest):
     def to_stand_in(self, records, tail=""):
         log = []
         with mock.patch.dict(sys.modules, stand_in_mlflow(log)):
@@ -169,8 +177,9 @@ class ExportRunTest(unittest.TestCase):
                 self.assertEqual(status, 2)
                 self.assertIn(f"pip install {program}", text)
 
-    @unittest.skipUnless(importlib.util.find_spec("mlflow") and importlib.util.find_spec("sqlalchemy"), "mlflow is not installed")
-    def test_mlflows_own_reader_finds_it(self):
+
+class MlflowsReaderTest(RunFolderTest):
+    def test_finds_every_number_at_its_step_and_time(self):
         from mlflow.tracking import MlflowClient
         uri = f"sqlite:///{self.folder}/m.db"
         status, text = self.export("mlflow", self.write("run", RECORDS), "--to", uri, "--experiment", "e")
@@ -183,16 +192,63 @@ class ExportRunTest(unittest.TestCase):
         self.assertEqual(found, METRICS)
         self.assertEqual(run.data.params["plan.lora.rank"], "4")
 
-    @unittest.skipUnless(importlib.util.find_spec("wandb"), "wandb is not installed")
-    def test_wandb_writes_an_offline_run(self):
+
+class WandbsReaderTest(RunFolderTest):
+    def offline_records(self, records):
+        """The records of the .wandb file of an exported run, as W&B's own reader takes them from the disk."""
+        from wandb.proto import wandb_internal_pb2
+        from wandb.sdk.internal.datastore import DataStore
         with mock.patch.dict(os.environ, {"WANDB_MODE": "offline"}):
-            status, text = self.export("wandb", self.write("run", RECORDS), "--to", str(self.folder / "w"))
+            status, text = self.export("wandb", self.write("run", records), "--to", str(self.folder / "w"), "--project", "p")
         self.assertEqual(status, 0, text)
         file, = (self.folder / "w/wandb").glob("offline-run-*/*.wandb")
-        content = file.read_bytes()
-        for name in ("loss_nats", "eval_loss_nats", "plan.batch"):
-            self.assertIn(name.encode(), content)
+        store = DataStore()
+        store.open_for_scan(str(file))
+        found = []
+        while (data := store.scan_data()) is not None:
+            record = wandb_internal_pb2.Record()
+            record.ParseFromString(data)
+            found.append(record)
+        return found
+
+    @staticmethod
+    def values(items):
+        """{name: value} of items of a row or of a configuration, which have one of two forms of names."""
+        return {item.key or ".".join(item.nested_key): json.loads(item.value_json) for item in items}
+
+    def test_finds_every_number_at_its_step_and_the_plan(self):
+        records = self.offline_records(RECORDS)
+        rows = [self.values(record.history.item) for record in records if record.WhichOneof("record_type") == "history"]
+        steps = {row["_step"]: row for row in rows}
+        self.assertEqual(len(steps), len(rows))
+        found = {(name, value, step) for step, row in steps.items() for name, value in row.items() if not name.startswith("_")}
+        self.assertEqual(found, {(name, value, step) for name, value, _, step in METRICS})
+        # A row holds a step and its evaluation: it has the time of the former.
+        self.assertEqual({step: row["_timestamp"] for step, row in steps.items()}, {1: 11, 2: 12})
+        run, *_ = (record.run for record in records if record.WhichOneof("record_type") == "run")
+        self.assertEqual((run.project, run.display_name), ("p", "run"))
+        config = self.values(run.config.update)
+        for record in records:
+            config.update(self.values(record.config.update))
+        self.assertEqual({name: config.get(name) for name in PARAMETERS}, PARAMETERS)
+
+    def test_finds_the_exit_status_of_a_run_that_failed(self):
+        records = self.offline_records(RECORDS[:-1] + [dict(RECORDS[-1], exit_status=6)])
+        end, = (record.exit for record in records if record.WhichOneof("record_type") == "exit")
+        self.assertEqual(end.exit_code, 6)
+
+
+def main():
+    cases = ExportRunTest
+    if len(sys.argv) > 1:
+        program = sys.argv.pop(1)
+        cases = {"mlflow": MlflowsReaderTest, "wandb": WandbsReaderTest}[program]
+        missing = [package for package in PACKAGES[program] if importlib.util.find_spec(package) is None]
+        if missing:
+            print(f"no Python package {' or '.join(missing)}; PYTHON may name a Python that has it")
+            return 77
+    return unittest.main(defaultTest=cases.__name__)
 
 
 if __name__ == "__main__":
-    unittest.main()
+    sys.exit(main())

@@ -11,12 +11,14 @@ import tempfile
 report = pathlib.Path(sys.argv[1]).resolve() / "scripts/test_report.py"
 
 CASES = "Whole.\n  A\n  B\nCrash.\n  A\n  B\n  C\nDevices/Op.\n  Adds/cpu\n  Adds/cuda_bf16\nMixed.\n  A\n  Alone\nAtEnd.\n  A\n"
+CASES += "Reader.\n  Own\n"
 LOGS = {
     "Whole": "planned Whole.A\nplanned Whole.B\nbegan Whole.A\npassed Whole.A\nbegan Whole.B\nfailed Whole.B\n",
     "Crash": "planned Crash.A\nplanned Crash.B\nplanned Crash.C\nbegan Crash.A\npassed Crash.A\nbegan Crash.B\n",
     "Devices-Op": "began Devices/Op.Adds/cpu\npassed Devices/Op.Adds/cpu\nskipped Devices/Op.Adds/cuda_bf16\n",
     "Mixed": "passed Mixed.A\n",
     "AtEnd": "passed AtEnd.A\n",
+    "Reader.Own": "planned Reader.Own\nbegan Reader.Own\nskipped Reader.Own\n",
 }
 JUNIT = """<testsuite>
 <testcase name="nn/Whole" status="fail"><failure/></testcase>
@@ -26,12 +28,23 @@ JUNIT = """<testsuite>
 <testcase name="nn/Mixed.Alone" status="fail"><failure/></testcase>
 <testcase name="nn/AtEnd" status="fail"><failure/></testcase>
 <testcase name="cli/help" status="run"/>
-<testcase name="cli/other" status="notrun"><skipped/></testcase>
+<testcase name="cli/other" status="notrun"><skipped/><system-out>looked for it
+no Python package safetensors
+</system-out></testcase>
+<testcase name="nn/Reader.Own" status="notrun"><skipped/><system-out>[ RUN      ] Reader.Own
+reader_test.cc:7: Skipped
+no Python package tensorboard
+
+[  SKIPPED ] Reader.Own (0 ms)
+[  SKIPPED ] 1 test, listed below:
+</system-out></testcase>
 </testsuite>"""
-FAILED = """FAILED nn/AtEnd (the process failed outside of its cases)
+FAILED = """SKIPPED cli/other (no Python package safetensors)
+FAILED nn/AtEnd (the process failed outside of its cases)
 FAILED nn/Crash.B (did not end)
 FAILED nn/Crash.C (was not run)
 FAILED nn/Mixed.Alone (was not run)
+SKIPPED nn/Reader.Own (no Python package tensorboard)
 FAILED nn/Whole.B
 6 5 1
 """

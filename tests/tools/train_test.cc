@@ -34,6 +34,22 @@ class TrainToolTest : public TrainProcessTest {
     return Shell("python3 '" + Fixture("train/check_metrics.py") + "' '" +
                  Fixture("../lib/run/metrics.schema.json") + "' '" + path + "'");
   }
+  /// Makes `run` of three processes, of which the first is killed and its last event torn; prints how many
+  /// event files there are.
+  ProcessResult KillTearAndResume() {
+    return Shell(R"(
+      set -- --out run --eval-data other --eval-every 4 --eval-tokens 500 --peak-tflops 1
+      train --steps 3000 --save-every 5 "$@" 2> /dev/null &
+      await '[ -e run/checkpoints/step-00000010 ] && grep -q "\"step\":13," run/metrics.jsonl'
+      kill -9 $!; wait $!
+      head -c 30 run/tb/events.out.tfevents.0000000001.trainwright > torn
+      cat torn >> run/tb/events.out.tfevents.0000000001.trainwright
+      train --resume "$@" --max-minutes 0.03 && train --resume "$@" --max-minutes 0.001
+      ls run/tb | wc -l)");
+  }
+  ProcessResult CheckCurves(const std::string& rest) {
+    return Shell("\"${PYTHON:-python3}\" '" + Fixture("train/check_tensorboard.py") + "' run " + rest);
+  }
 };
 
 TEST_F(TrainToolTest, InitStartsFromTheWeightsOfAnotherModelAndRecordsThem) {
@@ -614,23 +630,22 @@ TEST_F(TrainToolTest, EvaluateAndGenerateTakeAnAttentionBackend) {
   }
 }
 
-TEST_F(TrainToolTest, TensorboardReadsOneCurveAfterAKillAndATornRecord) {
-  const std::string check = "\"${PYTHON:-python3}\" '" + Fixture("train/check_tensorboard.py") + "' run";
-  if (Shell(check + " 2> /dev/null").exit_status == 77) {
-    GTEST_SKIP() << "no Python package tensorboard; PYTHON may name a Python that has it";
-  }
-  const ProcessResult result = Shell(R"(
-    set -- --out run --eval-data other --eval-every 4 --eval-tokens 500 --peak-tflops 1
-    train --steps 3000 --save-every 5 "$@" 2> /dev/null &
-    await '[ -e run/checkpoints/step-00000010 ] && grep -q "\"step\":13," run/metrics.jsonl'
-    kill -9 $!; wait $!
-    head -c 30 run/tb/events.out.tfevents.0000000001.trainwright > torn
-    cat torn >> run/tb/events.out.tfevents.0000000001.trainwright
-    train --resume "$@" --max-minutes 0.03 && train --resume "$@" --max-minutes 0.001
-    ls run/tb | wc -l)");
+TEST_F(TrainToolTest, EventFilesHoldOneCurveAfterAKillAndATornRecord) {
+  const ProcessResult result = KillTearAndResume();
   ASSERT_EQ(result.exit_status, 0) << result.standard_error;
   EXPECT_EQ(result.standard_output, "3\n");
-  const ProcessResult checked = Shell(check);
+  const ProcessResult checked = CheckCurves("--plain");
+  EXPECT_EQ(checked.exit_status, 0) << checked.standard_error;
+}
+
+TEST_F(TrainToolTest, TensorboardReadsOneCurveAfterAKillAndATornRecord) {
+  if (CheckCurves("2> /dev/null").exit_status == 77) {
+    GTEST_SKIP() << "no Python package tensorboard; PYTHON may name a Python that has it";
+  }
+  const ProcessResult result = KillTearAndResume();
+  ASSERT_EQ(result.exit_status, 0) << result.standard_error;
+  EXPECT_EQ(result.standard_output, "3\n");
+  const ProcessResult checked = CheckCurves("");
   EXPECT_EQ(checked.exit_status, 0) << checked.standard_error;
 }
 
@@ -722,6 +737,21 @@ TEST_F(TrainToolTest, MetadataOfAResumedRunAreThoseOfAnUninterruptedOne) {
     for run in whole cut; do python3 "$STABLE" --stable $run/latest/metadata.json > $run.json; done
     diff whole.json cut.json)sh");
   EXPECT_EQ(result.standard_output, "") << result.standard_error;
+}
+
+TEST_F(TrainToolTest, MetadataHaveTheTimesAndSettingsUnderTheNamesOfTheGuide) {
+  const ProcessResult result = Shell("train -q --steps 4 --save-every 2 --out run");
+  ASSERT_EQ(result.exit_status, 0) << result.standard_error;
+  const nlohmann::json first = Json("run/checkpoints/step-00000002/metadata.json");
+  EXPECT_EQ(first.at("timestamp"), first.at("saved_at"));
+  EXPECT_EQ(first.at("additional_metadata").at("optimization_settings").at("cudnn_benchmark"), false);
+  EXPECT_FALSE(first.at("validation_metrics").contains("training_time_seconds"));
+  const nlohmann::json last = Json("run/latest/metadata.json");
+  const nlohmann::json& performance = last.at("additional_metadata").at("training_summary").at("performance");
+  for (const char* name : {"training_time_seconds", "steps_per_second"}) {
+    EXPECT_GT(last.at("validation_metrics").at(name).get<double>(), 0) << name;
+    EXPECT_EQ(last.at("validation_metrics").at(name), performance.at(name)) << name;
+  }
 }
 
 TEST_F(TrainToolTest, ReadersFindTheNewestCheckpointWhateverLatestSays) {

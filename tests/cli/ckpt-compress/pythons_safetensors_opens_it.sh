@@ -1,6 +1,6 @@
 # The reference library lists the container, and reads what was restored or taken out. Needs the package in PYTHON.
 python=${PYTHON:-python3}
-"$python" -c 'import safetensors, numpy' 2> /dev/null || { echo 'no Python package safetensors; PYTHON may name a Python that has it'; exit 0; }
+"$python" -c 'import safetensors, numpy' 2> /dev/null || { echo 'no Python package safetensors; PYTHON may name a Python that has it'; exit 77; }
 "$python" - <<'PYTHON'
 import json, subprocess
 import numpy

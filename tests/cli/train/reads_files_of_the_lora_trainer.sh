@@ -1,7 +1,5 @@
 # --config takes the LoRA trainer's YAML: keys renamed, its defaults behind, the rest told or refused.
 value() { grep "^$1: " | sed 's/^[^:]*: //; s/"//g'; }
-train --help > help  # more than a pipe holds, which grep -q would close
-grep -q -- '--lora ' help || exit 0
 cat > lora.yaml << 'END'
 api_models:
   - {name: a, api_url: "http://nowhere", model: m, api_key_env: KEY}
