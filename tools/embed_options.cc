@@ -3,6 +3,7 @@
 #include <CLI/App.hpp>
 
 #include "tools/compute_options.h"
+#include "tools/template_names.h"
 #include "tools/tool_texts.h"
 
 namespace trainwright {
@@ -15,6 +16,7 @@ const ToolInfo& EmbedInfo() {
       .see_also = {"pretokenize(1)", "train(1)", "evaluate(1)", "generate(1)", "trainwright-vectors(5)",
                    "trainwright-context(5)", "trainwright-glossary(7)"},
       .variables = {{"format", "embed-format"}, {"corpus", "embed-corpus"}},
+      .suggestions = {{"template", TemplateNames()}},
       .outputs = {{"output", {}}},
   };
   return info;

@@ -4,6 +4,7 @@
 
 #include "tools/compute_options.h"
 #include "tools/embed_options.h"
+#include "tools/template_names.h"
 #include "tools/tool_texts.h"
 
 namespace trainwright {
@@ -18,6 +19,7 @@ const ToolInfo& EvaluateInfo() {
       .variables = {{"top-k", "evaluate-top-k"},
                     {"samples", "evaluate-samples"},
                     {"average", "evaluate-average"}},
+      .suggestions = {{"template", TemplateNames()}},
       .outputs = {{"run-out", {}}, {"cosines-out", {}}, {"logits", {}}},
   };
   return info;

@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "tools/compute_options.h"
+#include "tools/template_names.h"
 #include "tools/tool_texts.h"
 
 namespace trainwright {
@@ -17,6 +18,7 @@ const ToolInfo& GenerateInfo() {
                    "trainwright-glossary(7)"},
       .may_be_empty = {"prompt"},
       .variables = {{"format", "generate-format"}, {"keep", "generate-keep"}},
+      .suggestions = {{"template", TemplateNames()}},
       .outputs = {{"state-out", {"state-in"}}},
   };
   return info;

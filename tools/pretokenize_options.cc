@@ -2,6 +2,8 @@
 
 #include <CLI/App.hpp>
 
+#include "lib/cli/text_folding.h"
+#include "tools/template_names.h"
 #include "tools/tool_texts.h"
 
 namespace trainwright {
@@ -13,6 +15,7 @@ const ToolInfo& PretokenizeInfo() {
       .text = ParseToolText(kPretokenizeText),
       .see_also = {"pack(1)", "train(1)", "trainwright-token-stream(5)", "trainwright-glossary(7)"},
       .values_of_others = {{"format", {"shards"}}},
+      .suggestions = {{"tokenizer", {"bytes"}}, {"template", TemplateNames()}},
       .outputs = {{"output", {}}, {"holdout-output", {}}},
   };
   return info;
@@ -142,10 +145,9 @@ void DefineConversationOptions(CLI::App& app, PretokenizeOptions* options) {
       ->group(group);
   app.add_option(
          "--template", options->chat_template,
-         "How a conversation or a contrastive text is written: plain, chatml, llama2, llama3, "
-         "zephyr, alpaca, qa-space, grit, grit-lasttoken, a file, or a model's folder with a template "
-         "in Jinja. Without it: that of the tokenizer's folder, or plain, for sft; grit for "
-         "contrastive. See CHAT TEMPLATES.")
+         "How a conversation or a contrastive text is written: " + Join(TemplateNames(), ", ") +
+             ", a file, or a model's folder with a template in Jinja. Without it: that of the tokenizer's "
+             "folder, or plain, for sft; grit for contrastive. See CHAT TEMPLATES.")
       ->type_name("NAME|FILE")
       ->group(group);
   app.add_option("--prompt-key", options->prompt_key,

@@ -129,6 +129,7 @@ const ToolInfo& TrainInfo() {
       .only_with = MeaningsOfTrain(),
       .variables = VariablesOfOwnOptions(),
       .values_of_others = {{"quant", {"int8"}}},
+      .suggestions = {{"model", BuiltInDescriptions().PresetNames()}},
       .absent = OptionsThatTrainLacks(),
       .synonyms = SynonymsOfTrain(),
       .settle_keys = SettleKeysOfTrainers,

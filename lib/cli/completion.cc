@@ -62,18 +62,45 @@ std::string ZshEscape(std::string text) {
   return text;
 }
 
+/// The words that a value may be: all of them, or those beside others.
+std::string WordsOf(const OptionDoc& option) {
+  return Join(KindOf(option) == ValueKind::kChoice ? option.choices : option.suggestions, " ");
+}
+
+std::string BashAction(const OptionDoc& option) {
+  const ValueKind kind = KindOf(option);
+  const std::string words = WordsOf(option);
+  const std::string of_words = words.empty() ? "" : "compgen -W '" + words + "' -- \"$current\"";
+  if (kind != ValueKind::kFile && kind != ValueKind::kFolder)
+    return words.empty() ? "return" : "COMPREPLY=($(" + of_words + ")); return";
+  const std::string of_paths = kind == ValueKind::kFile ? "compgen -f" : "compgen -d";
+  return "compopt -o filenames 2>/dev/null; mapfile -t COMPREPLY < <(" + of_words +
+         (words.empty() ? "" : "; ") + of_paths + " -- \"$current\"); return";
+}
+
 std::string ZshAction(const OptionDoc& option) {
+  const ValueKind kind = KindOf(option);
+  const std::string words = WordsOf(option);
+  const std::string of_words = words.empty() ? "" : "(" + words + ")";
+  if (kind != ValueKind::kFile && kind != ValueKind::kFolder) return of_words;
+  const std::string of_paths = kind == ValueKind::kFile ? "_files" : "_files -/";
+  if (words.empty()) return of_paths;
+  // A blank in front: it is called as it is. A colon in an action is escaped.
+  return " _alternative \"names\\:name\\:" + of_words + "\" \"paths\\:path\\:" + of_paths + "\"";
+}
+
+std::string FishArguments(const OptionDoc& option) {
+  const std::string words = WordsOf(option);
   switch (KindOf(option)) {
     case ValueKind::kNone:
       return "";
-    case ValueKind::kChoice:
-      return "(" + Join(option.choices, " ") + ")";
     case ValueKind::kFile:
-      return "_files";
+      return words.empty() ? " -r -F" : " -r -F -a '" + words + "'";
     case ValueKind::kFolder:
-      return "_files -/";
+      return " -x -a '" + words + (words.empty() ? "" : " ") + "(__fish_complete_directories)'";
+    case ValueKind::kChoice:
     case ValueKind::kOther:
-      return "";
+      return words.empty() ? " -x" : " -x -a '" + words + "'";
   }
   return "";
 }
@@ -88,17 +115,7 @@ std::string BashCompletion(const ToolDoc& doc) {
     const std::vector<std::string> flags = Flags(option);
     all_flags.insert(all_flags.end(), flags.begin(), flags.end());
     if (flags.empty() || option.is_flag()) continue;
-    std::string action = "return";
-    if (KindOf(option) == ValueKind::kChoice) {
-      action = "COMPREPLY=($(compgen -W '" + Join(option.choices, " ") + "' -- \"$current\")); return";
-    } else if (KindOf(option) == ValueKind::kFile) {
-      action =
-          "compopt -o filenames 2>/dev/null; mapfile -t COMPREPLY < <(compgen -f -- \"$current\"); return";
-    } else if (KindOf(option) == ValueKind::kFolder) {
-      action =
-          "compopt -o filenames 2>/dev/null; mapfile -t COMPREPLY < <(compgen -d -- \"$current\"); return";
-    }
-    values += "    " + Join(flags, " | ") + ") " + action + " ;;\n";
+    values += "    " + Join(flags, " | ") + ") " + BashAction(option) + " ;;\n";
   }
   std::string text = "# bash completion for " + doc.info.name + ", generated " + kGenerated;
   text += function +
@@ -149,23 +166,7 @@ std::string FishCompletion(const ToolDoc& doc) {
     std::string line = "complete -c " + doc.info.name;
     for (const std::string& name : option.short_names) line += " -s " + name;
     for (const std::string& name : option.long_names) line += " -l " + name;
-    switch (KindOf(option)) {
-      case ValueKind::kNone:
-        break;
-      case ValueKind::kChoice:
-        line += " -x -a '" + Join(option.choices, " ") + "'";
-        break;
-      case ValueKind::kFile:
-        line += " -r -F";
-        break;
-      case ValueKind::kFolder:
-        line += " -x -a '(__fish_complete_directories)'";
-        break;
-      case ValueKind::kOther:
-        line += " -x";
-        break;
-    }
-    text += line + " -d '" + PlainHelp(option) + "'\n";
+    text += line + FishArguments(option) + " -d '" + PlainHelp(option) + "'\n";
   }
   return text;
 }

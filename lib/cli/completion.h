@@ -1,4 +1,5 @@
-/// Shell completions made from a tool's one definition: flags, choices of values, file and folder names.
+/// Shell completions made from a tool's one definition: flags, choices of values, names, files and
+/// folders.
 #pragma once
 
 #include <string>

@@ -132,6 +132,8 @@ OptionDoc DescribeOption(const CLI::Option& option, const ToolInfo& info) {
     const auto named = info.variables.find(doc.key);
     doc.environment = "TRAINWRIGHT_" + Upper(named == info.variables.end() ? doc.key : named->second);
     std::replace(doc.environment.begin(), doc.environment.end(), '-', '_');
+    const auto suggested = info.suggestions.find(doc.key);
+    if (suggested != info.suggestions.end()) doc.suggestions = suggested->second;
   }
   return doc;
 }

@@ -18,7 +18,9 @@ struct OptionDoc {
   std::string help;
   std::string default_text;          ///< empty: none
   std::vector<std::string> choices;  ///< the only values allowed; empty: free
-  std::string constraint;            ///< "from 1 to 22", "greater than 0"; may be empty
+  /// Names that it takes besides paths, or besides other values; may be empty.
+  std::vector<std::string> suggestions;
+  std::string constraint;  ///< "from 1 to 22", "greater than 0"; may be empty
   std::string group;
   std::string key;          ///< configuration key; empty when the option cannot be configured
   std::string environment;  ///< TRAINWRIGHT_...; empty when the option cannot be configured

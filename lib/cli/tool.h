@@ -68,6 +68,8 @@ struct ToolInfo {
   /// Of options with choices, by key: values that only other tools' options of that name take. A variable
   /// that has one is set for those tools, and gives nothing here.
   std::map<std::string, std::set<std::string>> values_of_others = {};
+  /// Of options that take a path or a name, by key: the names, which completions offer beside the paths.
+  std::map<std::string, std::vector<std::string>> suggestions = {};
   /// Options of other programs that this one has not, with dashes: the hint in place of a near name, which
   /// says why, and what serves instead.
   std::map<std::string, std::string> absent = {};
