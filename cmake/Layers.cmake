@@ -71,6 +71,17 @@ function(trainwright_embed_text text source header)
     DEPENDS ${text} ${CMAKE_SOURCE_DIR}/cmake/EmbedText.cmake VERBATIM)
 endfunction()
 
+# A source with kKernelSources, a hash of what computes GEMMs on a CPU, measures the ways to and chooses one: what is remembered
+# of older kernels is not true of newer ones (lib/probe/cpu_gemm_cache.h).
+set(kernel_hash_source ${CMAKE_BINARY_DIR}/generated/probe/kernel_sources.cc)
+file(GLOB hashed_sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/lib/nn/linear/*.cc ${CMAKE_SOURCE_DIR}/lib/nn/linear/*.h
+     ${CMAKE_SOURCE_DIR}/lib/probe/cpu_gemm_*.cc ${CMAKE_SOURCE_DIR}/lib/probe/cpu_gemm_*.h)
+string(JOIN "|" hashed_inputs ${hashed_sources})
+add_custom_command(OUTPUT ${kernel_hash_source}
+  COMMAND ${CMAKE_COMMAND} -DINPUTS=${hashed_inputs} -DOUTPUT=${kernel_hash_source} -DNAME=kKernelSources
+          -DHEADER=lib/probe/kernel_sources.h -P ${CMAKE_SOURCE_DIR}/cmake/HashSources.cmake
+  DEPENDS ${hashed_sources} ${CMAKE_SOURCE_DIR}/cmake/HashSources.cmake VERBATIM)
+
 function(trainwright_add_layers)
   set(torch_layers "")
   set(layers "")
@@ -112,6 +123,9 @@ function(trainwright_add_layers)
       trainwright_embed_text(${python_file} ${source} lib/${layer}/python_files.h)
       list(APPEND sources ${source})
     endforeach()
+    if(layer STREQUAL "probe")
+      list(APPEND sources ${kernel_hash_source})
+    endif()
     add_library(trainwright_${layer} STATIC ${sources})
     target_link_libraries(trainwright_${layer} PUBLIC trainwright_settings)
     foreach(dep IN LISTS depends)

@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <string>
 #include <system_error>
 #include <vector>
 
@@ -14,6 +15,7 @@
 #include "lib/io/byte_sink.h"
 #include "lib/io/byte_source.h"
 #include "lib/machine/host_info.h"
+#include "lib/probe/kernel_sources.h"
 
 namespace trainwright {
 namespace {
@@ -59,7 +61,7 @@ CpuGemmMachine ThisCpuGemmMachine(int threads) {
   return {.cpu = ReadHostInfo().cpu_model.value_or(""),
           .capability = CpuCapability(),
           .threads = threads,
-          .build = TRAINWRIGHT_BUILD,
+          .build = TRAINWRIGHT_BUILD " kernels " + std::string(kKernelSources),
           .torch = TorchBuild()};
 }
 

@@ -6,9 +6,12 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "lib/base/error.h"
+#include "lib/base/version.h"
 #include "lib/nn/linear/gemm_kernels.h"
+#include "lib/probe/kernel_sources.h"
 #include "tests/support/support.h"
 
 namespace trainwright {
@@ -66,6 +69,13 @@ TEST(MeasureCpuGemmsTest, MeasuresWhatTheProcessorHas) {
     EXPECT_LT(rate, 1e14) << name;
     EXPECT_NO_THROW(ParseCpuGemms(name, "", {})) << name;
   }
+}
+
+// Programs of one build share what was measured; other kernels are measured anew, whatever the version.
+TEST(ThisCpuGemmMachineTest, IsNamedByTheSourcesOfItsKernels) {
+  EXPECT_EQ(ThisCpuGemmMachine(1).build, TRAINWRIGHT_BUILD " kernels " + std::string(kKernelSources));
+  EXPECT_EQ(kKernelSources.size(), 16u);
+  EXPECT_EQ(kKernelSources.find_first_not_of("0123456789abcdef"), std::string_view::npos);
 }
 
 class CpuGemmChoiceTest : public testing::Test {
