@@ -31,7 +31,8 @@ void DefineCkptCompressOptions(CLI::App& app, CkptCompressOptions* options) {
   app.add_flag("-f,--force", options->force,
                "Replace what is there, and write binary data even to a terminal.");
   app.add_option("--threads", options->threads,
-                 "Threads that code, 0 for one a CPU. The bytes written do not depend on it.")
+                 "Threads that code, 0 for one a CPU as far as 256 MiB of memory have room for them; see "
+                 "MEMORY. The bytes written do not depend on it.")
       ->type_name("N")
       ->check(CLI::Range(0, 1024));
 

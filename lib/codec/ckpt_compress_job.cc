@@ -32,6 +32,10 @@ namespace {
 
 constexpr int kDamaged = static_cast<int>(ErrorCode::kBadInput);
 
+/// What all threads may take, and what each takes at most, of elements of 64 bits: blocks and their codes;
+/// zstd's tables at its highest level; blocks of the base and the difference from it.
+constexpr int kMostMib = 256, kThreadMib = 16, kMibOfMax = 7, kMibOfBase = 8;
+
 void Print(const std::string& text) {
   StdoutSink().Write(AsBytes(text));
 }
@@ -72,8 +76,8 @@ class Job {
     if (options.to == OutputForm::kSafetensors) job_.form = CompressedForm::kSafetensors;
     if (options.to == OutputForm::kStream) job_.form = CompressedForm::kStream;
     if (job_.form) job_.compressed_input = CompressedInput::kRewrite;
-    job_.threads = options.threads > 0 ? options.threads
-                                       : static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+    const int processors = static_cast<int>(std::thread::hardware_concurrency());
+    job_.threads = options.threads > 0 ? options.threads : DefaultCodecThreads(options, processors);
     job_.verify = !options.no_verify;
     job_.force = options.force;
     job_.keep_going = options.keep_going;
@@ -391,6 +395,11 @@ class Job {
 };
 
 }  // namespace
+
+int DefaultCodecThreads(const CkptCompressOptions& options, int processors) {
+  const int mib = kThreadMib + (options.max ? kMibOfMax : 0) + (options.base.empty() ? 0 : kMibOfBase);
+  return std::clamp(processors, 1, kMostMib / mib);
+}
 
 int RunCkptCompress(const CkptCompressOptions& options, ProgressMode progress,
                     nlohmann::ordered_json* summary) {

@@ -24,8 +24,13 @@ struct CkptCompressOptions {
   bool keep_going = false;
   std::vector<std::string> tensors, slices;
   bool json = false;
-  int threads = 0;  ///< 0: one a CPU
+  int threads = 0;  ///< 0: DefaultCodecThreads
 };
+
+/// How many threads code where nobody says: one a processor, or as many as 256 MiB have room for, whatever
+/// the elements are, where that is less.
+/// \param processors 0: unknown
+int DefaultCodecThreads(const CkptCompressOptions& options, int processors);
 
 /// Handles the inputs one after another; listings go to standard output.
 /// \param summary gets the counts of all
