@@ -133,6 +133,7 @@ INSTANTIATE_TEST_SUITE_P(
         PeftCase{"lora_gpt2", "gpt2_tanh", {.rank = 2, .alpha = 3}},
         PeftCase{"lora_neox", "neox", {.rank = 3, .alpha = 4}},
         PeftCase{"lora_neox_sequential", "neox_sequential", {.rank = 2, .alpha = 5}},
+        PeftCase{"lora_ten", "ten_windows", {.rank = 3, .alpha = 5}},
         PeftCase{"dora_untied", "untied", {.rank = 3, .alpha = 5, .dora = true}},
         PeftCase{"dora_gpt2", "gpt2_tanh", {.rank = 2, .alpha = 3, .rank_stabilized = true, .dora = true}},
         PeftCase{"dora_neox", "neox", {.rank = 3, .alpha = 4, .dora = true}},

@@ -15,7 +15,15 @@ import torch
 import torch.nn.functional as F
 from peft import LoraConfig, get_peft_model
 from safetensors.torch import save_file
-from transformers import AutoModelForCausalLM
+from transformers import AutoConfig, AutoModelForCausalLM
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.append(str(ROOT / "lib/model"))
+from python.configuration_ten import TenConfig  # noqa: E402
+from python.modeling_ten import TenForCausalLM  # noqa: E402
+
+AutoConfig.register("ten", TenConfig)
+AutoModelForCausalLM.register(TenConfig, TenForCausalLM)
 
 ADAPTERS = {
     "lora_untied": ("untied", dict(r=3, lora_alpha=5, target_modules="all-linear")),
@@ -23,6 +31,8 @@ ADAPTERS = {
     "lora_gpt2": ("gpt2_tanh", dict(r=2, lora_alpha=3, target_modules=["c_attn", "mlp.c_proj"], fan_in_fan_out=True)),
     "lora_neox": ("neox", dict(r=3, lora_alpha=4, target_modules="all-linear")),
     "lora_neox_sequential": ("neox_sequential", dict(r=2, lora_alpha=5, target_modules=["query_key_value", "dense"])),
+    "lora_ten": ("ten_windows", dict(r=3, lora_alpha=5, target_modules=["cell.in_proj", "memory", "cell.out_proj",
+                                                                        "cell.gate_proj", "up_proj", "down_proj"])),
     "dora_untied": ("untied", dict(r=3, lora_alpha=5, target_modules="all-linear", use_dora=True)),
     "dora_gpt2": ("gpt2_tanh", dict(r=2, lora_alpha=3, target_modules=["c_attn", "mlp.c_proj"], fan_in_fan_out=True,
                                     use_dora=True, use_rslora=True)),
