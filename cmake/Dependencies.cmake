@@ -17,7 +17,7 @@ target_include_directories(trainwright_sentencepiece INTERFACE ${SENTENCEPIECE_I
 target_link_libraries(trainwright_sentencepiece INTERFACE ${SENTENCEPIECE_LIBRARY})
 # The library does not say its version: pkg-config knows it, where it is the one that was found.
 pkg_check_modules(SENTENCEPIECE_PC QUIET sentencepiece)
-if(SENTENCEPIECE_PC_FOUND)
+if(SENTENCEPIECE_PC_FOUND AND SENTENCEPIECE_PC_LIBDIR)
   cmake_path(GET SENTENCEPIECE_LIBRARY PARENT_PATH sentencepiece_folder)
   file(REAL_PATH ${sentencepiece_folder} sentencepiece_folder)
   file(REAL_PATH ${SENTENCEPIECE_PC_LIBDIR} sentencepiece_pc_folder)

@@ -43,12 +43,9 @@ std::vector<Contradiction> LoraContradictions() {
   };
 }
 
-}  // namespace
-
-SystemClaims LoraClaims() {
-  SystemClaims described;
-  // What no flag of train turns off is absent by its name.
-  described.claims = {
+/// In what the guide names; what no flag of train turns off is absent by its name.
+std::vector<Claim> ClaimsOfTheGuide() {
+  return {
       {"D1", "low-memory loading: RAM -20 %", kMemoryMetric, 0.8, "--lora 16 --mmap off",
        "--lora 16 --mmap on", false},
       {"D1", "low-memory loading: 15 % faster, 10 -> 8 s", kWholeRunMetric, 1.15, "--lora 16 --mmap off",
@@ -122,6 +119,13 @@ SystemClaims LoraClaims() {
       Reached({"D23", "0.15-0.20 steps/s: 6.7 s a step", "step_time_s", 6.7, "", kAnEpoch, true}),
       Reached({"D23", "the GPU is busy 95-100 %", "gpu_util", 0.95, "", kAnEpoch, true}),
   };
+}
+
+}  // namespace
+
+SystemClaims LoraClaims() {
+  SystemClaims described;
+  described.claims = ClaimsOfTheGuide();
   for (Claim& claim : described.claims) {
     claim.data = ClaimData::kExamples;
     if (*claim.guide == 0) claim.guide = kTinyLlama;

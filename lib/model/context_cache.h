@@ -59,8 +59,8 @@ class ContextCache {
   ///     another precision; Error{kIo}
   ContextCache(const std::string& folder, const ContextIdentity& identity);
   size_t size() const { return files_.size(); }
-  /// \throws Error{kBadInput} on an id that it has not, or a file that is damaged, of another mask, or of keys
-  ///     at other positions; Error{kIo}
+  /// \throws Error{kBadInput} on an id that it has not, or a file that is damaged, of another mask, or of
+  ///     keys at other positions; Error{kIo}
   CachedContext Read(const std::string& id) const;
 
  private:

@@ -570,7 +570,7 @@ class TorchRows final : public Rows {
     const ListedMarks marks = MarksOf(value);
     if (marks.any() != marked_) {
       throw Error(ErrorCode::kBadInput, archive_.name(),
-                  "says of some of its parts which ids are predicted, and not of others");
+                  "marks which ids are predicted in some of its parts, and not in others");
     }
     if (value.kind == Kind::kTensor) return RowsOfTensor(value, {}, {});
     if (value.kind == Kind::kList && (value.items.empty() || value.items[0]->kind == Kind::kInteger)) {

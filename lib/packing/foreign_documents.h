@@ -73,7 +73,7 @@ class ForeignDocuments final : public TokenDocuments {
   struct Run {
     std::vector<uint32_t> ids;
     std::vector<uint8_t> predicted = {};  ///< 1 or 0 for each id; empty: all are
-    bool row_ends = true;                 ///< behind them
+    bool row_ends = true;                 ///< after them
   };
 
  private:

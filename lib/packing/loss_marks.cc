@@ -89,8 +89,8 @@ ListedMarks MarksIn(const TorchValue& dictionary) {
 
 Error LabelsOfOtherIds(const std::string& object) {
   return {ErrorCode::kBadInput, object, "has labels that are neither -100 nor the ids beside them", "",
-          "a label stands beside its own id, as in transformers: write those that are shifted, or of masked "
-          "words, anew"};
+          "a label is at the place of its own id, as in transformers: write those that are shifted, or of "
+          "masked words, so"};
 }
 
 }  // namespace trainwright

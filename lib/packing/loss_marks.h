@@ -23,7 +23,7 @@ namespace trainwright {
 inline constexpr char kLabelsName[] = "labels";
 inline constexpr const char* kLossMaskNames[] = {"completion_mask", "assistant_masks"};
 
-/// Refuses what stands beside the ids, says what is predicted or where documents begin, and is not read.
+/// Refuses arrays beside the ids that mark what is predicted or where documents begin, and are not read.
 /// \param has whether there is an array, or a key, of a name
 /// \throws Error{kBadInput} naming it
 void RefuseUnreadMarks(const std::string& object, const std::function<bool(const std::string&)>& has);

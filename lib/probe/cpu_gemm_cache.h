@@ -5,9 +5,10 @@
 ///     "kernels": "fp32=blocks,bf16=instructions",
 ///     "flops_per_s": {"fp32=blocks": 1.8e11, ...}, "measured": "2026-11-29T15:04:05Z"}, ...]}
 ///
-/// The build is named by the sources of its kernels: other ones are measured again, and all tools of one build
-/// go by the same entry. The file is no more than a memory of what can be measured again: one that cannot be
-/// read counts as empty, and is replaced. Of two processes that write at once, one's entry may be lost.
+/// The build is named by the sources of its kernels: other ones are measured again, and all tools of one
+/// build go by the same entry. The file is no more than a memory of what can be measured again: one that
+/// cannot be read counts as empty, and is replaced. Of two processes that write at once, one's entry may be
+/// lost.
 #pragma once
 
 #include <optional>

@@ -166,7 +166,7 @@ void PlanPrecision(const TrainSettings& settings, const PlanFacts& facts, Planne
   const char* const reason = precision == Precision::kBf16 ? "this device multiplies bf16 faster than fp32"
                              : precision == Precision::kFp16
                                  ? "this device has no bf16 GEMMs, and is fast at fp16"
-                                 : "bf16 is not 1.1 times as fast as fp32 on this device";
+                                 : "bf16 is not known to be 1.1 times as fast as fp32 on this device";
   planned->reasons.push_back({"mixed-precision", reason, "precision " + PrecisionName(precision)});
 }
 

@@ -25,9 +25,9 @@ struct CpuGemms {
 /// "fp32=blocks,bf16=widened"
 std::string CpuGemmsName(const CpuGemms& gemms);
 
-/// Whether --mixed-precision auto takes bf16 where such kernels compute, and gpu-probe recommends it: where it
-/// was measured to be at least 1.1 times as fast as fp32, as less is not worth the rounding; unmeasured, where
-/// it is by instructions. Never where it is emulated.
+/// Whether --mixed-precision auto takes bf16 where such kernels compute, and gpu-probe recommends it: where
+/// it was measured to be at least 1.1 times as fast as fp32, as less is not worth the rounding; unmeasured,
+/// where it is by instructions. Never where it is emulated.
 /// \param gain the rate of GEMMs in bf16 over that in fp32; nullopt: not measured
 bool IsBf16Worthwhile(const CpuGemms& gemms, const std::optional<double>& gain);
 

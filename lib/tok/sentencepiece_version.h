@@ -1,5 +1,5 @@
-/// Which SentencePiece library is installed: it does not say so itself, so it is known by its file and by what
-/// it does.
+/// Which SentencePiece library is installed: it does not say so itself, so it is known by its file and by
+/// what it does.
 #pragma once
 
 #include "lib/tok/tokenizer.h"

@@ -79,7 +79,7 @@ void EncodeWaits(const RankWaits& waits, double time_s, nlohmann::ordered_json* 
 /// What only some steps take time for.
 void EncodeTimes(const StepReport& report, int64_t ranks, nlohmann::ordered_json* fields) {
   if (ranks > 1) (*fields)["exchange_wait_s"] = report.exchange_wait_s;
-  if (report.cleanup_s) (*fields)["cleanup_s"] = *report.cleanup_s;
+  if (report.host.cleanup_s) (*fields)["cleanup_s"] = *report.host.cleanup_s;
 }
 
 void EncodeTexts(const StepReport& report, nlohmann::ordered_json* fields) {
@@ -273,7 +273,7 @@ void RunRecorder::WriteStep(const StepReport& report, double epochs, bool saving
                                    {"loss_scale", report.loss_scale},
                                    {"skipped", report.skipped},
                                    {"step_time_s", report.step_time_s},
-                                   {"host_time_s", report.host_time_s},
+                                   {"host_time_s", report.host.step_s},
                                    {"steps_per_s", 1 / report.step_time_s},
                                    {"tokens_per_s", tokens_per_s},
                                    {"model_flops_per_s", model_flops_per_s},

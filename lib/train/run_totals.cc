@@ -19,7 +19,7 @@ void Take(double value, RunTotals::Losses* losses) {
 void RunTotals::AddStep(const StepReport& report, double model_flops) {
   step_ = report.step;
   tokens_seen_ += report.tokens;
-  training_s_ += report.host_time_s;
+  training_s_ += report.host.step_s;
   model_flops_ += model_flops;
   source_tokens_.resize(report.source_tokens.size());
   for (size_t i = 0; i < source_tokens_.size(); ++i) source_tokens_[i] += report.source_tokens[i];

@@ -419,7 +419,7 @@ bool Session::StepAndSave(bool time_to_save) {
   if (saver_) saver_->FinishSave(/*wait=*/false);
   const bool saving = saver_ && saver_->busy();
   StepReport report = InWhatMemoryThereIs([&] { return trainer_->Step(read); });
-  if (due(settings_.empty_cache_every)) report.cleanup_s = EmptyDeviceCache(run_->compute.device);
+  if (due(settings_.empty_cache_every)) report.host.cleanup_s = EmptyDeviceCache(run_->compute.device);
   for (const auto& [name, loader] : run_->loaders) {
     for (const std::string& warning : loader->TakeWarnings()) listener_->RecordWarning(warning);
   }

@@ -324,8 +324,8 @@ void Trainer::EndStep(std::chrono::steady_clock::time_point start, StepReport* r
   samples_.clear();
   tokens_seen_ += report->tokens;
   labels_seen_ += report->labels;
-  report->host_time_s = SecondsSince(start);
-  unread_time_s_ += report->host_time_s;
+  report->host.step_s = SecondsSince(start);
+  unread_time_s_ += report->host.step_s;
   ++unread_steps_;
   report->step_time_s = unread_time_s_ / static_cast<double>(unread_steps_);
   if (report->read) unread_time_s_ = 0, unread_steps_ = 0;

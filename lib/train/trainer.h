@@ -63,6 +63,12 @@ struct LossTermMean {
   double mean = 0;  ///< over its denominator; 0 where that is 0, NaN in a step without a label
 };
 
+/// What a step takes of its process.
+struct HostTime {
+  double step_s = 0;                ///< that the call took; all of a run's steps add up to their time
+  std::optional<double> cleanup_s;  ///< after it, of emptying a GPU's cache; nullopt: it was not
+};
+
 struct StepReport {
   int64_t step = 0;                 ///< steps taken, this one included: the first is 1
   double loss_nats = 0;             ///< the objective's Loss before the update; NaN without a label
@@ -80,14 +86,12 @@ struct StepReport {
   /// Whether loss, norm, scale, `skipped` and `outlier` are this step's; else they are those of the last
   /// step that was read.
   bool read = true;
-  double host_time_s = 0;  ///< that the call took; all of a run's steps add up to their time
+  HostTime host;
   /// The time of a step: the call's on a CPU, on a GPU the mean since the numbers were read before.
   double step_time_s = 0;
   double data_wait_s = 0;      ///< the part of step_time_s spent waiting for samples
   double exchange_wait_s = 0;  ///< likewise, for other ranks
   RankWaits rank_waits;        ///< of all ranks for others, since they last reported it: a step's
-  /// Behind the step, of emptying the cache of a GPU's allocator; nullopt where it was not.
-  std::optional<double> cleanup_s;
 
   /// A term's mean; it must be one of the objective's.
   double term(const std::string& name) const;
