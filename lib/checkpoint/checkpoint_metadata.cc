@@ -179,4 +179,10 @@ nlohmann::ordered_json ReadCheckpointProvenance(const std::string& folder, const
   return at(at(metadata, "provenance"), field);
 }
 
+nlohmann::ordered_json ReadEvalSplit(const std::string& folder) {
+  const nlohmann::ordered_json plan = ReadCheckpointProvenance(folder, "plan");
+  if (plan.is_object()) return plan.value(kEvalSplitField, nlohmann::ordered_json());
+  return ReadCheckpointProvenance(folder, kEvalSplitField);
+}
+
 }  // namespace trainwright

@@ -13,6 +13,9 @@ inline constexpr char kCheckpointMetadataFile[] = "metadata.json";
 inline constexpr char kCheckpointSchema[] = "trainwright.checkpoint/1",
                       kModelSchema[] = "trainwright.model/1";
 
+/// Of a plan, and of the provenance of a model that was made of checkpoints: see ReadEvalSplit.
+inline constexpr char kEvalSplitField[] = "eval_split";
+
 /// SHA-256 of files, in hexadecimal, by name.
 using FileHashes = std::map<std::string, std::string>;
 
@@ -56,5 +59,9 @@ void ChangeFolderMetadata(const std::string& folder,
 
 /// A field of the provenance in the folder's metadata.json, or null; of another program's always null.
 nlohmann::ordered_json ReadCheckpointProvenance(const std::string& folder, const std::string& field);
+
+/// What the run of a checkpoint held out of its data, as the plan has it; of a model that was made of
+/// checkpoints, what is recorded of theirs. Null: nothing, or nobody says it.
+nlohmann::ordered_json ReadEvalSplit(const std::string& folder);
 
 }  // namespace trainwright

@@ -105,17 +105,35 @@ nlohmann::ordered_json RecordOfTraining(const Checkpoint& checkpoint, const std:
   return ReadCheckpointProvenance(checkpoint.named, field);
 }
 
-/// Calls read(plan) with the plan that a checkpoint was trained by, where it has one.
+/// Calls read(object) with a field of a checkpoint's provenance that is an object, as the plan that it was
+/// trained by is.
+/// \returns whether it has one
 template <typename Read>
-void ReadPlanOfTraining(const Checkpoint& checkpoint, const Read& read) {
-  const nlohmann::ordered_json plan = RecordOfTraining(checkpoint, "plan");
-  if (!plan.is_object()) return;
+bool ReadOfTraining(const Checkpoint& checkpoint, const std::string& field, const Read& read) {
+  const nlohmann::ordered_json object = RecordOfTraining(checkpoint, field);
+  if (!object.is_object()) return false;
   try {
-    read(plan);
+    read(object);
   } catch (const nlohmann::json::exception& error) {
     throw Error(ErrorCode::kBadInput, checkpoint.named + "/" + kCheckpointMetadataFile,
-                std::string("its training plan cannot be read: ") + error.what());
+                "its training " + field + " cannot be read: " + error.what());
   }
+  return true;
+}
+
+/// What a checkpoint's run held out of its data, or, of a model that was made of checkpoints, what theirs
+/// did; nullopt: nothing, or nobody says it.
+std::optional<DocumentSplit> SplitOfTraining(const Checkpoint& checkpoint) {
+  std::optional<DocumentSplit> trained;
+  const auto read = [&](const nlohmann::ordered_json& split) {
+    trained = DecodeSplit(nlohmann::json(split));
+  };
+  const bool has_plan = ReadOfTraining(checkpoint, "plan", [&](const nlohmann::ordered_json& plan) {
+    const auto split = plan.find(kEvalSplitField);
+    if (split != plan.end() && !split->is_null()) read(*split);
+  });
+  if (!has_plan) ReadOfTraining(checkpoint, kEvalSplitField, read);
+  return trained;
 }
 
 bool AsksForNumber(const DocumentSplit& split) {
@@ -128,11 +146,7 @@ bool AsksForNumber(const DocumentSplit& split) {
 std::optional<DocumentSplit> SplitOf(const Checkpoint& checkpoint, const EvaluateJobOptions& options,
                                      const ShardSet* set) {
   if (options.eval_split.empty()) return std::nullopt;
-  std::optional<DocumentSplit> trained;
-  ReadPlanOfTraining(checkpoint, [&](const nlohmann::ordered_json& plan) {
-    const auto split = plan.find("eval_split");
-    if (split != plan.end() && !split->is_null()) trained = DecodeSplit(nlohmann::json(*split));
-  });
+  const std::optional<DocumentSplit> trained = SplitOfTraining(checkpoint);
   if (trained && trained->asked == options.eval_split && trained->seed == options.eval_split_seed) {
     return trained;
   }
@@ -254,7 +268,7 @@ struct Measurement {
 /// What a checkpoint was trained for: the name and the own options of its objective.
 ObjectiveOptions TrainedObjective(const Checkpoint& checkpoint) {
   ObjectiveOptions trained;
-  ReadPlanOfTraining(checkpoint, [&](const nlohmann::ordered_json& plan) {
+  ReadOfTraining(checkpoint, "plan", [&](const nlohmann::ordered_json& plan) {
     trained.name = plan.value("objective", std::string(kDefaultObjective));
     if (const auto own = plan.find("objective_options"); own != plan.end()) {
       trained.own = DecodeOwnOptions(nlohmann::json(*own), "objective_options of " + checkpoint.named);

@@ -31,7 +31,17 @@ namespace {
 struct Sources {
   nlohmann::ordered_json inputs = nlohmann::ordered_json::array();  ///< what each is
   std::vector<nlohmann::ordered_json> data;                         ///< provenance of its data, or null
+  std::vector<nlohmann::ordered_json> splits;                       ///< what its run held out, or null
 };
+
+/// What the runs of all models held out of their data; null: nothing, or not all the same.
+nlohmann::ordered_json CommonSplit(const Sources& sources) {
+  const std::vector<nlohmann::ordered_json>& splits = sources.splits;
+  const bool is_common = std::all_of(splits.begin(), splits.end(), [&](const nlohmann::ordered_json& split) {
+    return split == splits.front();
+  });
+  return is_common ? splits.front() : nlohmann::ordered_json();
+}
 
 /// The model of a folder, which is as the first one is.
 std::unique_ptr<LanguageModel> LoadPlain(const ModelFamilies& families, const std::string& folder,
@@ -48,6 +58,7 @@ std::unique_ptr<LanguageModel> LoadPlain(const ModelFamilies& families, const st
                            EmbeddingTuningOf(folder, /*needs_head=*/false));
   sources->inputs.push_back(IdentityOfModel(folder, verified));
   sources->data.push_back(ReadCheckpointProvenance(folder, "data_provenance"));
+  sources->splits.push_back(ReadEvalSplit(folder));
   watch.ThrowIfChanged();
   RequireFiniteWeights(model->parameters(), folder, "holds a weight that is not finite");
   return model;
@@ -104,8 +115,10 @@ nlohmann::ordered_json Average(const ModelFamilies& families, const std::vector<
     sums.add_(model->parameters().values());
   }
   values.copy_(sums.div_(static_cast<double>(models.size())));
-  WriteModelLike(models[0], *mean, std::nullopt, {ReadEmbeddingSpec(models[0]), ""},
-                 {{"made_by", "average"}, {"options", {{"average", folders}}}, {"inputs", sources.inputs}},
+  nlohmann::ordered_json provenance = {
+      {"made_by", "average"}, {"options", {{"average", folders}}}, {"inputs", sources.inputs}};
+  if (const auto split = CommonSplit(sources); !split.is_null()) provenance[kEvalSplitField] = split;
+  WriteModelLike(models[0], *mean, std::nullopt, {ReadEmbeddingSpec(models[0]), ""}, std::move(provenance),
                  JoinedProvenance(sources.data), out);
   return {{"average", out}, {"models", models}};
 }

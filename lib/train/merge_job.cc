@@ -79,13 +79,15 @@ nlohmann::ordered_json Merge(const ModelFamilies& families, const std::string& a
                                      : StartMarksOfFolder(base_folder).value_or(chat_template->start_marks);
   }
   const nlohmann::ordered_json data = DataOf(adapter_folder, base_folder, chat_template.has_value());
+  const nlohmann::ordered_json split = ReadEvalSplit(adapter_folder);
   adapter_watch.ThrowIfChanged();
   base_watch.ThrowIfChanged();
-  WriteModelLike(base_folder, *model, chat_template, embedding,
-                 {{"made_by", "merge"},
-                  {"options", {{"merge", adapter}, {"init", base}, {"allow-other-base", allow_other_base}}},
-                  {"inputs", {base_identity, adapter_identity}}},
-                 data, out);
+  nlohmann::ordered_json provenance = {
+      {"made_by", "merge"},
+      {"options", {{"merge", adapter}, {"init", base}, {"allow-other-base", allow_other_base}}},
+      {"inputs", {base_identity, adapter_identity}}};
+  if (!split.is_null()) provenance[kEvalSplitField] = split;
+  WriteModelLike(base_folder, *model, chat_template, embedding, std::move(provenance), data, out);
   return {{"merged", out}, {"base", base_folder}, {"adapter", adapter_folder}};
 }
 

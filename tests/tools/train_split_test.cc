@@ -97,6 +97,24 @@ TEST_F(TrainSplitTest, DocumentsThatWereTrainedOnAreMeasuredAsHeldOutWithAWarnin
       << result.standard_error;
 }
 
+TEST_F(TrainSplitTest, AModelMadeOfCheckpointsIsMeasuredOnWhatTheirRunHeldOut) {
+  const ProcessResult result = Shell(R"sh(
+    train -q --data lm --eval-split 20 --steps 2 --save-every 1 --keep 0 --out mean-run || exit
+    unset TRAINWRIGHT_MODEL TRAINWRIGHT_BATCH
+    train -q --batch 2 --data sft --init mean-run --lora 2 --eval-split 30 --steps 2 --save-every 0 --out merged-run || exit
+    train -q --average mean-run/checkpoints/step-00000001 --average mean-run --out mean > /dev/null || exit
+    train -q --merge merged-run --out merged > /dev/null || exit
+    evaluate --batch 2 --checkpoint mean --data lm --eval-split 20 > mean.json 2> warnings || exit
+    evaluate --batch 2 --checkpoint merged --data sft --eval-split 30 > merged.json 2>> warnings || exit
+    grep -c -e --eval-split: warnings)sh");
+  EXPECT_EQ(result.standard_output, "0\n") << result.standard_error;
+  for (const std::string made : {"mean", "merged"}) {
+    EXPECT_EQ(Json(made + ".json").at("tokens"),
+              Records(made + "-run", "run_begin").at(0).at("held_out_tokens"))
+        << made;
+  }
+}
+
 TEST_F(TrainSplitTest, AllAnswersToAQuestionAreHeldOutTogether) {
   const ProcessResult result = Shell(R"sh(
     for i in $(seq 60); do for j in 1 2 3; do
