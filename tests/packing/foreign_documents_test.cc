@@ -771,7 +771,7 @@ for name, value in values.items():
   EXPECT_THAT(message({"classes.npz"}), HasSubstr("labels.npy: has another shape than the ids"));
   EXPECT_THAT(message({"short.pt"}), HasSubstr("labels that are no list of as many numbers"));
   EXPECT_THAT(message({"rows.pt"}), HasSubstr("labels that are no list of as many numbers"));
-  EXPECT_THAT(message({"some.pt"}), HasSubstr("of some of its parts which ids are predicted"));
+  EXPECT_THAT(message({"some.pt"}), HasSubstr("marks which ids are predicted in some of its parts"));
   EXPECT_THAT(message({"answers.npz", "plain.npz"}), HasSubstr("plain.npz: does not say which ids"));
   EXPECT_THAT(message({"plain.npz", "answers.npz"}), HasSubstr("answers.npz: says that not all ids"));
 }

@@ -212,7 +212,7 @@ class ToyRecordsTest : public testing::Test {
       reports_.push_back(run.trainer.Step());
       reports_.back().tokens_if_padded = tokens_if_padded_;
       reports_.back().texts = texts_;
-      if (step == cleaned_up_after_) reports_.back().cleanup_s = 0.5;
+      if (step == cleaned_up_after_) reports_.back().host.cleanup_s = 0.5;
       recorder.RecordStep(reports_.back(), 0, false);
     }
     Evaluation evaluation = run.trainer.objective().Evaluate(run.model.get(), run.set, {});
