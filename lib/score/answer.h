@@ -20,9 +20,10 @@ enum class AnswerFormat : uint8_t {
 AnswerFormat ParseAnswerFormat(const std::string& name);
 const char* NameOf(AnswerFormat format);
 
-/// The first signed decimal number of a text: "-3", "2.5", ".5", "1e-3", "1,234.5" (commas between groups of
-/// three digits). A sign counts where no letter or digit is before it. Not a number when there is none, and
-/// for numbers beyond a double's range.
+/// The first signed number of a text: "-3", "-$3", "2.5", ".5", "1e-3", "1,234.5" (commas between groups of
+/// three digits), "3/4" (which is 0.75; a date like 5/8/2020 is 5). Fractions and commas may be those of
+/// LaTeX. A sign counts where no letter or digit is before it. Not a number when there is none, and for
+/// numbers beyond a double's range.
 double FirstNumber(std::string_view text);
 
 /// What a text answers; not a number when it answers nothing, which no rule takes for 0.

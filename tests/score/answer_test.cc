@@ -32,6 +32,34 @@ TEST(AnswerTest, TheFirstNumberOfATextIsRead) {
   }
 }
 
+TEST(AnswerTest, ASignCountsBeforeADollarSignAndAsItIsTypeset) {
+  EXPECT_EQ(FirstNumber("-$5"), -5);
+  EXPECT_EQ(FirstNumber("a loss of -\\$1,200.50"), -1200.5);
+  EXPECT_EQ(FirstNumber("$-5$"), -5);
+  EXPECT_EQ(FirstNumber("x = \u22127"), -7);
+  EXPECT_EQ(FirstNumber("sub-$5"), 5) << "a dash inside a word is no sign";
+  EXPECT_EQ(FirstNumber("\\$5"), 5);
+}
+
+TEST(AnswerTest, ThousandsArePartedAsLatexPartsThem) {
+  EXPECT_EQ(FirstNumber("\\boxed{10,\\!080}"), 10080);
+  EXPECT_EQ(FirstNumber("1{,}234{,}567.5"), 1234567.5);
+  EXPECT_EQ(FirstNumber("f{1{,}23}"), 1) << "no group of thousands";
+}
+
+TEST(AnswerTest, AFractionIsItsQuotient) {
+  EXPECT_EQ(FirstNumber("3/4 of them"), 0.75);
+  EXPECT_EQ(FirstNumber("-1/2."), -0.5);
+  EXPECT_EQ(FirstNumber("1/1,000"), 0.001);
+  EXPECT_EQ(FirstNumber("\\boxed{\\frac{3}{4}}"), 0.75);
+  EXPECT_EQ(FirstNumber("-\\dfrac{1}{8}"), -0.125);
+  EXPECT_EQ(FirstNumber("\\tfrac{-1}{2}"), -0.5);
+  EXPECT_EQ(FirstNumber("5/8/2020"), 5) << "a date";
+  EXPECT_EQ(FirstNumber("3/0"), 3) << "no quotient";
+  EXPECT_EQ(FirstNumber("60/hour"), 60);
+  EXPECT_EQ(FirstNumber("\\frac{3}{x}"), 3);
+}
+
 TEST(AnswerTest, IsReadAsItsFormatSays) {
   EXPECT_EQ(ParseAnswer("1 kg = 1000 g. <answer>6000</answer> 7", kTag), 6000);
   EXPECT_EQ(ParseAnswer("<answer> 6,000 g</answer>", kTag), 6000);
