@@ -25,6 +25,11 @@ TEST(SearchWordsTest, AreRunsOfTwoWordCharactersInLowerCase) {
   EXPECT_THAT(SearchWords(""), testing::IsEmpty());
 }
 
+TEST(SearchWordsTest, LettersOfEveryScriptWithCasesAreInLowerCase) {
+  EXPECT_THAT(SearchWords("ƯỚC MƠ Ễnh ẤP"), testing::ElementsAre("ước", "mơ", "ễnh", "ấp")) << "Vietnamese";
+  EXPECT_THAT(SearchWords("ҐАНОК ҚАЛА ԵՐԵՎԱՆ ȘTIU"), testing::ElementsAre("ґанок", "қала", "երեվան", "știu"));
+}
+
 /// Of three documents of 2, 3 and 1 words, two have "cat".
 TEST(Bm25Test, ScoresAsTheFormulaSays) {
   Bm25Index index({.k1 = 1.2, .b = 0.5});
