@@ -19,7 +19,8 @@ std::string TitledTextOf(const nlohmann::json& object, const JsonPlace& place) {
   if (title == object.end() || title->is_null()) return text;
   if (!title->is_string()) throw place.Bad("its title is not a string");
   const auto& words = title->get_ref<const std::string&>();
-  return words.empty() ? text : words + " " + text;
+  if (words.empty()) return text;
+  return text.empty() ? words : words + " " + text;
 }
 
 std::string ForEachRetrievalText(const std::string& path,

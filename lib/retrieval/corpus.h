@@ -11,7 +11,7 @@ namespace trainwright {
 
 struct RetrievalText {
   std::string id;
-  std::string text;  ///< of a document with a title: the title, a blank and the text
+  std::string text;  ///< of a document with a title: the title, a blank and the text, if there is any
 };
 
 /// Reads {"_id" or "id", "text", and perhaps "title"}: strings, or of the id a whole number. gzip and zstd

@@ -92,6 +92,13 @@ TEST_F(RetrievalFilesTest, ATitleStandsBeforeItsText) {
   EXPECT_THAT(texts, testing::ElementsAre("T x", "y", "z"));
 }
 
+TEST_F(RetrievalFilesTest, ATitleWithoutATextHasNoBlankBehindIt) {
+  std::vector<std::string> texts;
+  ForEachRetrievalText(Write("{\"_id\": \"a\", \"title\": \"T\", \"text\": \"\"}\n"),
+                       [&](RetrievalText&& text, const JsonPlace&) { texts.push_back(text.text); });
+  EXPECT_THAT(texts, testing::ElementsAre("T"));
+}
+
 TEST_F(RetrievalFilesTest, TextsWithoutAnIdOrATextAreRefusedWithTheirLine) {
   for (const char* line : {R"({"text": "x"})", R"({"_id": "", "text": "x"})", R"({"_id": 1.5, "text": "x"})",
                            R"({"_id": "a"})", R"({"_id": "a", "text": 1})", "x"}) {
