@@ -18,8 +18,8 @@
 
 namespace trainwright {
 
-/// The reason of a run that --early-stop ended; of others it is "complete".
-inline constexpr char kEarlyStop[] = "early stop";
+/// The reason of a run that took its last step, and of one that --early-stop ended.
+inline constexpr char kCompleteEnd[] = "complete", kEarlyStop[] = "early stop";
 
 /// \param step of the last checkpoint, whose metadata.json reports the rest
 /// \throws Error{kBadInput, kIo}

@@ -24,6 +24,8 @@
 namespace trainwright {
 namespace {
 
+constexpr int kSignalStatus = 128;  // and the signal's number
+
 /// Processor time of this process so far, all threads together.
 double ProcessCpuSeconds() {
   rusage usage = {};
@@ -433,7 +435,7 @@ void RunRecorder::RecordWarning(const std::string& message) {
 
 void RunRecorder::RecordEnd(int exit_status, const std::string& reason) {
   progress_.reset();
-  stopped_early_ = reason.starts_with(kEarlyStop);
+  complete_ = reason.starts_with(kCompleteEnd) || reason.starts_with(kEarlyStop);
   nlohmann::ordered_json fields = {{"step", totals_.step()},
                                    {"exit_status", exit_status},
                                    {"reason", reason},
@@ -488,12 +490,13 @@ nlohmann::ordered_json RunRecorder::Summary(const SavedCheckpoint& saved) const 
 }
 
 void RunRecorder::PrintReport(int exit_status, const SavedCheckpoint& saved) const {
-  if (!complete()) {
+  if (!complete_) {
     // The signal may have come to another rank, of which only the status is known here.
-    const int signal_number = StopSignal() != 0 ? StopSignal() : exit_status - 128;
-    LogInfo((stop_reason_       ? "stopped by --watchdog"
-             : exit_status == 0 ? std::string("time is up")
-                                : std::string("stopped by ") + StopSignalName(signal_number)) +
+    const bool by_signal = exit_status > kSignalStatus;
+    const int signal_number = StopSignal() != 0 ? StopSignal() : exit_status - kSignalStatus;
+    LogInfo((stop_reason_ ? "stopped by --watchdog"
+             : by_signal  ? std::string("stopped by ") + StopSignalName(signal_number)
+                          : std::string("time is up")) +
             " after step " + std::to_string(totals_.step()) + " of " +
             std::to_string(facts_.plan.schedule.total_steps) + "; everything is saved");
   }
@@ -526,7 +529,7 @@ void RunRecorder::PrintReport(int exit_status, const SavedCheckpoint& saved) con
           ShellWord(run_->tensorboard_path()));
   LogInfo("checkpoint " + saved.path);
   LogInfo("weights sha256 " + saved.weights_sha256);
-  if (!complete()) return LogInfo("next: train --resume --out " + ShellWord(run_->path()));
+  if (!complete_) return LogInfo("next: train --resume --out " + ShellWord(run_->path()));
   const std::string checkpoint = " --checkpoint " + ShellWord(saved.path);
   if (EmbedsAlone(facts_.plan)) return LogInfo("next: embed" + checkpoint + " texts.jsonl");
   LogInfo("next: generate" + checkpoint + " \"...\"");

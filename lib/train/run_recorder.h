@@ -121,7 +121,6 @@ class RunRecorder final : public RunListener {
   void WriteStep(const StepReport& report, double epochs, bool saving);
   void Watch(const StepReport& report, int64_t resident_bytes, const std::optional<double>& gpu_use);
   void WriteReport() const;
-  bool complete() const { return stopped_early_ || totals_.step() >= facts_.plan.schedule.total_steps; }
   /// Model FLOPs utilisation at a rate; absent where the device's peak is not known.
   std::optional<double> Mfu(double model_flops_per_s) const;
   void PrintPace(const StepReport& report) const;
@@ -146,7 +145,7 @@ class RunRecorder final : public RunListener {
   MemoryMonitor memory_monitor_;
   std::optional<std::string> stop_reason_;
   bool evaluated_ = false, saved_ = false;  // in this process
-  bool stopped_early_ = false;
+  bool complete_ = false;  ///< as RecordEnd was told
   std::unique_ptr<Progress> progress_;
 
   RunTotals totals_;

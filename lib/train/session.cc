@@ -481,7 +481,7 @@ int Session::End() {
   FinishFiles(/*wait=*/true);
   if (ends_by_.signal == 0) ends_by_.signal = AgreedSignal();
   int status = 0;
-  std::string reason = "complete";
+  std::string reason = kCompleteEnd;
   const bool done = trainer_->done() && !evaluator_->due(trainer_->step());
   bool complete = done;
   if (ends_by_.watchdog) {

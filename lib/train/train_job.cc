@@ -380,7 +380,7 @@ class TrainJob {
       });
       return static_cast<int>(AsWriter([&] {
         if (record_) Remember(record_->model_name);
-        return FinishComplete(settings_, resume, complete ? "complete" : kEarlyStop, context_.world,
+        return FinishComplete(settings_, resume, complete ? kCompleteEnd : kEarlyStop, context_.world,
                               directory_.get());
       }));
     }

@@ -248,6 +248,26 @@ TEST_F(TrainRememberTest, TheCommandThatAStoppedRunPrintsContinuesIt) {
   EXPECT_EQ(Metrics("run").back().at("type"), "run_end");
 }
 
+TEST_F(TrainRememberTest, ARunWhoseTimeIsUpSaysSoThoughCopiesAreMissing) {
+  const ProcessResult stopped = Shell(
+      "echo file > occupied; train --model tiny.json --batch 2 --steps 6 --copy-to occupied --copy-retries 0 "
+      "--out run --max-minutes 0.00001");
+  EXPECT_EQ(stopped.exit_status, 4);
+  EXPECT_THAT(stopped.standard_error, HasSubstr("time is up after step 1 of 6"));
+  EXPECT_EQ(stopped.standard_error.find("stopped by"), std::string::npos) << stopped.standard_error;
+}
+
+TEST_F(TrainRememberTest, ARunThatLacksItsLastEvaluationPrintsTheCommandThatContinuesIt) {
+  const ProcessResult stopped = Shell(
+      "train --model tiny.json --batch 2 --steps 1 --eval-data other --eval-tokens 200 --out run "
+      "--max-minutes 0.00001");
+  ASSERT_EQ(stopped.exit_status, 0) << stopped.standard_error;
+  EXPECT_THAT(stopped.standard_error, HasSubstr("time is up after step 1 of 1"));
+  const size_t next = stopped.standard_error.find("next: ");
+  ASSERT_NE(next, std::string::npos) << stopped.standard_error;
+  EXPECT_EQ(CommandIn(stopped.standard_error.substr(next)), "train --resume --out run");
+}
+
 TEST_F(TrainRememberTest, TheCommandsThatARunPrintsAtItsEndWorkAsTheyStand) {
   const ProcessResult result = Shell(R"sh(
     mv other 'other data'; train="train --model tiny.json --batch 2 --steps 6 --lr 3 --schedule constant"
