@@ -114,7 +114,7 @@ void RunReport::Add(const ordered_json& record) {
       epoch_.Add(0, 0);
     }
     begin_ = record;
-    begin_time_s_ = time_s;
+    process_ = {.begin_s = time_s, .last_s = time_s, .cost_s = time_s};
     end_ = nullptr;
   } else if (type == "step") {
     const double step_time_s = Number(record, "step_time_s");
@@ -158,7 +158,11 @@ void RunReport::Add(const ordered_json& record) {
   step_ = std::max(step_, static_cast<int64_t>(step));
   const double tokens_seen = Number(record, "tokens_seen");
   if (tokens_seen >= 0 && tokens_seen <= kLastWholeToken) tokens_seen_ = static_cast<int64_t>(tokens_seen);
-  last_time_s_ = time_s;
+  if (const double told = Number(record, "cost"); type != "run_begin" && told >= 0) {
+    process_.cost = told;
+    process_.cost_s = time_s;
+  }
+  process_.last_s = time_s;
 }
 
 void RunReport::AddFile(const std::string& metrics_path) {
@@ -286,7 +290,8 @@ PlotFigure RunReport::Figure() const {
 std::optional<double> RunReport::cost() const {
   const double cost_per_hour = Number(begin_, "cost_per_hour");
   if (!std::isfinite(cost_per_hour)) return earlier_.cost;
-  return earlier_.cost.value_or(0) + cost_per_hour * (last_time_s_ - begin_time_s_) / 3600;
+  const double untold_s = std::max(0.0, process_.last_s - process_.cost_s);
+  return earlier_.cost.value_or(0) + process_.cost + cost_per_hour * untold_s / 3600;
 }
 
 }  // namespace trainwright

@@ -37,8 +37,9 @@ class RunReport {
   RankRecords ranks() const { return DecodeRanks(end_); }
   const std::vector<PlotMarker>& markers() const { return markers_; }
   /// Wall time of all processes of the run, resumed ones together.
-  double time_s() const { return begin_.is_null() ? 0 : earlier_.time_s + last_time_s_ - begin_time_s_; }
-  /// Of all processes that had a --cost-per-hour, each at its own; absent where none had.
+  double time_s() const { return begin_.is_null() ? 0 : earlier_.time_s + process_.last_s - process_.begin_s; }
+  /// Of all processes that had a --cost-per-hour, each at its own; absent where none had. What their records
+  /// say counts, and their times only since the last that says something.
   std::optional<double> cost() const;
 
  private:
@@ -57,7 +58,10 @@ class RunReport {
     double time_s = 0;
     std::optional<double> cost;
   } earlier_;  // the processes before the newest
-  double begin_time_s_ = 0, last_time_s_ = 0;
+  struct {
+    double begin_s = 0, last_s = 0;  // times of its first record and its last one
+    double cost = 0, cost_s = 0;     // what it said last that it cost, and when
+  } process_;                        // the newest
   int64_t step_ = 0, tokens_seen_ = 0;
   struct TimedSum {
     double sum = 0, time_s = 0;

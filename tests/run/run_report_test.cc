@@ -208,6 +208,29 @@ TEST(RunReport, TheCostIsThatOfEachProcessAtItsOwnPrice) {
   EXPECT_DOUBLE_EQ(report.cost().value_or(0), 362);
 }
 
+TEST(RunReport, TheCostIsWhatAProcessSaysWhereItSaysIt) {
+  RunReport report;
+  ordered_json begin = Begin(0, 10);
+  begin["cost_per_hour"] = 36;
+  report.Add(begin);  // 100 s after the process was started
+  ordered_json step = Step(1, 5);
+  step["time_unix_s"] = 1200;
+  step["cost"] = 3;
+  report.Add(step);
+  EXPECT_DOUBLE_EQ(report.cost().value_or(0), 3);
+  ordered_json warning = Warning(1, "the clock was set back");
+  warning["time_unix_s"] = 500;
+  report.Add(warning);
+  EXPECT_DOUBLE_EQ(report.cost().value_or(0), 3);
+  warning["time_unix_s"] = 1300;
+  report.Add(warning);
+  EXPECT_DOUBLE_EQ(report.cost().value_or(0), 4);
+  ordered_json end = End(10, 90000, 0, "complete");  // written again when copies were made, a day later
+  end["cost"] = 5;
+  report.Add(end);
+  EXPECT_DOUBLE_EQ(report.cost().value_or(0), 5);
+}
+
 TEST(RunReport, MarksResumptionsWarningsAndErrors) {
   RunReport report;
   report.Add(Begin(0, 10));
