@@ -37,7 +37,9 @@ class RunReport {
   RankRecords ranks() const { return DecodeRanks(end_); }
   const std::vector<PlotMarker>& markers() const { return markers_; }
   /// Wall time of all processes of the run, resumed ones together.
-  double time_s() const { return begin_.is_null() ? 0 : earlier_.time_s + process_.last_s - process_.begin_s; }
+  double time_s() const {
+    return begin_.is_null() ? 0 : earlier_.time_s + process_.last_s - process_.begin_s;
+  }
   /// Of all processes that had a --cost-per-hour, each at its own; absent where none had. What their records
   /// say counts, and their times only since the last that says something.
   std::optional<double> cost() const;

@@ -42,9 +42,6 @@ struct MemoryParts {
            representations + exchange + attention + graphs + products;
   }
   int64_t of_host() const { return snapshot + offloaded + loader + process; }
-  /// What a checkpoint holds, and so a copy that one is written from: trained weights, and the optimizer's
-  /// states.
-  int64_t of_checkpoint() const { return parameters + optimizer; }
   int64_t total() const { return of_model() + of_host(); }
   bool operator==(const MemoryParts&) const = default;
 };

@@ -96,12 +96,18 @@ MemoryRequest MemoryOf(const DryRunRequest& request) {
 }
 
 /// What all ranks together put into a checkpoint.
-int64_t CheckpointStateBytes(const ModelFamilies& families, const DryRunRequest& request) {
+/// \param frozen_count parameters that are not trained
+int64_t CheckpointStateBytes(const ModelFamilies& families, const DryRunRequest& request,
+                             int64_t frozen_count) {
   MemoryRequest whole = MemoryOf(request);
   whole.sharding = Sharding::kNone;
   const MemoryParts memory = StateMemory(families, whole);
+  // Files have fp32; those of adapters lack the base.
+  const int64_t frozen_bytes = request.plan.tuning.lora ? 0 : 4 * frozen_count;
+  const int64_t model_bytes = memory.parameters + frozen_bytes;
   // The moving average is a model of its own, too.
-  return memory.of_checkpoint() + (request.plan.optimizer.average_decay > 0 ? memory.parameters : 0);
+  const int64_t models = request.plan.optimizer.average_decay > 0 ? 2 : 1;
+  return models * model_bytes + (request.model_only ? 0 : memory.optimizer);
 }
 
 /// A run's model, optimizer and objective, as a session makes them but for the values of the weights.
@@ -390,7 +396,9 @@ DryRunReport DryRun(const ModelFamilies& families, const DryRunRequest& request,
     if (request.snapshot == Snapshot::kWhereItFits && !report.fits()) memory.snapshot = 0;
   }
   report.levers = LeversLeft(MemoryOf(request), /*auto_oom=*/true, LargestPart(memory).levers);
-  report.checkpoint_bytes = CheckpointStateBytes(families, request) + kCheckpointFilesBytes;
+  report.checkpoint_bytes =
+      CheckpointStateBytes(families, request, report.parameter_count - report.trainable_count) +
+      kCheckpointFilesBytes;
   report.disk_bytes = report.checkpoint_bytes * request.checkpoints_kept +
                       kStepRecordBytes * request.step_records + kRunFilesBytes;
   return report;

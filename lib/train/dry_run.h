@@ -48,6 +48,7 @@ struct DryRunRequest {
   at::Device device = at::Device(at::kCPU);
   int64_t steps = 0;                ///< still to take
   int64_t checkpoints_kept = 0;     ///< that will lie on the disk at once
+  bool model_only = false;          ///< whether these lack what a run resumes from
   int64_t step_records = 0;         ///< that metrics.jsonl will get
   int64_t available_bytes = 0;      ///< of memory; 0: what the machine has for this process
   int64_t gpu_available_bytes = 0;  ///< of a GPU's memory; 0: what it has free

@@ -188,13 +188,15 @@ DryRunReport MeasureRun(const TrainSettings& settings, const TrainJobContext& co
   // How many checkpoints a time or epochs make is not known before the run: at most one a step.
   const int64_t interval_steps = save_every.time_s > 0 || save_every.epochs ? 1 : save_every.steps;
   const int64_t checkpoints = interval_steps > 0 ? (steps + interval_steps - 1) / interval_steps : 1;
+  const int64_t most_kept = settings.keep > 0 ? settings.keep + settings.keep_best : checkpoints;
   const bool saves_between = run.cadence.SavesBetween(StepsTaken(run), run.plan.schedule.total_steps);
   return DryRun(context.families,
                 {.model = run.model.config,
                  .plan = run.plan,
                  .device = run.compute.device,
                  .steps = steps,
-                 .checkpoints_kept = settings.keep > 0 ? std::min(settings.keep, checkpoints) : checkpoints,
+                 .checkpoints_kept = std::min(most_kept, checkpoints),
+                 .model_only = settings.save_model_only,
                  .step_records = steps / LogEvery(settings, run.compute.device),
                  .repeat_passes =
                      [&run](const Objective& objective, LanguageModel* model) {

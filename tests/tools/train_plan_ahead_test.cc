@@ -90,6 +90,16 @@ TEST_F(TrainPlanAheadTest, DryRunTellsStatesStepsTokensTimeAndDisk) {
   EXPECT_NEAR(summary.at("disk_bytes").get<double>(), std::stod(du), 0.1 * std::stod(du));
 }
 
+TEST_F(TrainPlanAheadTest, DryRunCountsTheBestCheckpointsBesideTheNewest) {
+  const std::string train =
+      "train -q --model tiny.json --steps 30 --batch 2 --save-every 5 --eval-split 0.1 --keep 1 --dry-run ";
+  ASSERT_EQ(Shell(train + "--summary newest.json").exit_status, 0);
+  ASSERT_EQ(Shell(train + "--keep-best 2 --summary best.json").exit_status, 0);
+  const nlohmann::json newest = Json("newest.json"), best = Json("best.json");
+  EXPECT_EQ(best.at("disk_bytes").get<int64_t>() - newest.at("disk_bytes").get<int64_t>(),
+            2 * newest.at("checkpoint_bytes").get<int64_t>());
+}
+
 TEST_F(TrainPlanAheadTest, DryRunOfAModelThatDoesNotFitSaysSoAndExitsWithOne) {
   WriteModel("huge.json", TinyLlamaOf(1 << 20, 100));  // 6 PB of weights
   const ProcessResult told =

@@ -94,6 +94,30 @@ TEST_F(DryRunTest, FitsIntoTheMemoryThatItAsksFor) {
   EXPECT_EQ(report.available_bytes, request.available_bytes);
 }
 
+TEST_F(DryRunTest, ACheckpointOfTheModelAloneHasNoMoments) {
+  DryRunRequest request = {.model = test::TinyModel(),
+                           .plan = test::TinyPlan(),
+                           .steps = 1,
+                           .optimizers = BuiltInOptimizers(),
+                           .objectives = BuiltInObjectives()};
+  const DryRunReport whole = Run(request);
+  request.model_only = true;
+  EXPECT_EQ(whole.checkpoint_bytes - Run(request).checkpoint_bytes, whole.memory.optimizer);
+}
+
+TEST_F(DryRunTest, ACheckpointHasTheWeightsThatAreFrozen) {
+  DryRunRequest request = {.model = test::TinyModel(),
+                           .plan = test::TinyPlan(),
+                           .steps = 1,
+                           .model_only = true,
+                           .optimizers = BuiltInOptimizers(),
+                           .objectives = BuiltInObjectives()};
+  const auto trained_bytes = static_cast<double>(Run(request).checkpoint_bytes);
+  request.plan.tuning.rules.freeze = "layers";
+  constexpr double kPadding = 1024;  // between parameters in memory
+  EXPECT_NEAR(static_cast<double>(Run(request).checkpoint_bytes), trained_bytes, kPadding);
+}
+
 TEST_F(DryRunTest, ASignalEndsItBetweenItsPasses) {
   const DryRunRequest request = {.model = test::TinyModel(),
                                  .plan = test::TinyPlan(),
