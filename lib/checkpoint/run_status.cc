@@ -2,8 +2,10 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <filesystem>
+#include <optional>
 #include <vector>
 
 #include "lib/base/error.h"
@@ -85,22 +87,26 @@ void ReadComplete(const ordered_json& completion, RunStatus* status) {
   status->state = RunState::kComplete;
 }
 
+/// \returns the steps that the record says, which may be more than those of the newest checkpoint's plan: the
+///     run was made longer since; 0 without a record
 /// \throws Error where --resume could not read what the run is: its record, and which checkpoints there are
-void RequireReadable(const std::string& run) {
-  ReadRunRecord(run + "/" + kRunRecordFile);
+int64_t RequireReadable(const std::string& run) {
+  const std::optional<RunRecord> record = ReadRunRecord(run + "/" + kRunRecordFile);
   const std::string checkpoints = run + "/checkpoints";
   if (access(checkpoints.c_str(), R_OK | X_OK) != 0 && errno != ENOENT) {
     throw SystemError(checkpoints, "read the folder", errno);
   }
+  return record ? record->plan.schedule.total_steps : 0;
 }
 
 void ReadIncomplete(RunStatus* status) {
   status->state = RunState::kIncomplete;
-  RequireReadable(status->run);
+  const int64_t recorded_steps = RequireReadable(status->run);
   const std::vector<std::string> checkpoints = RunDirectory::CheckpointsIn(status->run);
   for (auto path = checkpoints.rbegin(); path != checkpoints.rend(); ++path) {
     try {
       TakeCheckpoint(*path, status);
+      status->total_steps = std::max(status->total_steps.value_or(0), recorded_steps);
       return;
     } catch (const Error& error) {
       if (!fs::exists(*path)) continue;  // its run goes on, and has deleted it

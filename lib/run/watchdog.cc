@@ -64,6 +64,7 @@ void LossWatchdog::set_state(const nlohmann::json& state, const std::string& pat
       silent_until_step_ > 2 * kMost || !std::isfinite(average_nats_)) {
     throw Error(ErrorCode::kBadInput, path, "bad state of the watchdog: a number that no run has");
   }
+  if (stops_) silent_until_step_ = 0;
 }
 
 std::optional<std::string> DataWaitMonitor::Observe(int64_t step, double step_time_s, double data_wait_s) {

@@ -26,7 +26,8 @@ class LossWatchdog {
   static constexpr int64_t kPatience = 3, kWindow = 50, kLeastLosses = 20, kNonFinitePatience = 10;
 
   /// \param ratio > 1
-  explicit LossWatchdog(double ratio) : ratio_(ratio) {}
+  /// \param stops whether what it says ends the process: the next one is told at once, and not after a silence
+  explicit LossWatchdog(double ratio, bool stops = false) : ratio_(ratio), stops_(stops) {}
   /// \returns what is wrong, when it is time to say so
   std::optional<std::string> Observe(int64_t step, double loss_nats);
 
@@ -37,6 +38,7 @@ class LossWatchdog {
 
  private:
   double ratio_;
+  bool stops_;
   double average_nats_ = 0;
   int64_t losses_ = 0, high_in_a_row_ = 0, non_finite_in_a_row_ = 0;
   int64_t silent_until_step_ = 0;

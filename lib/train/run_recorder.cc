@@ -215,7 +215,7 @@ RunRecorder::RunRecorder(const RunDirectory* run, RunFacts facts, const RunRecor
       metrics_(run->metrics_path()),
       // What earlier processes evaluated before the first step stays when this one begins behind it.
       tensorboard_(run->tensorboard_path(), facts_.first_step == 0 ? 0 : facts_.first_step + 1, Now()),
-      loss_watchdog_(options.watchdog_ratio),
+      loss_watchdog_(options.watchdog_ratio, options.watchdog == WatchdogMode::kStop),
       totals_(facts_.first_step, facts_.tokens_before),
       seen_cpu_s_(ProcessCpuSeconds()),
       seen_at_(std::chrono::steady_clock::now()) {

@@ -88,6 +88,19 @@ TEST(LossWatchdog, ItsStateCarriesOnWhereItStopped) {
   EXPECT_EQ(test::CodeOf([&] { broken.set_state({{"losses", "many"}}, "state"); }), ErrorCode::kBadInput);
 }
 
+TEST(LossWatchdog, OneThatStopsSpeaksAgainInTheNextProcess) {
+  LossWatchdog before(1.5);
+  for (int64_t step = 1; step <= 100; ++step) EXPECT_FALSE(before.Observe(step, 3.0));
+  EXPECT_FALSE(before.Observe(101, 9.0));
+  EXPECT_FALSE(before.Observe(102, 9.0));
+  ASSERT_TRUE(before.Observe(103, 9.0));
+  LossWatchdog warns(1.5), stops(1.5, /*stops=*/true);
+  warns.set_state(before.state(), "state");
+  stops.set_state(before.state(), "state");
+  EXPECT_FALSE(warns.Observe(104, 9.0));
+  EXPECT_TRUE(stops.Observe(104, 9.0));
+}
+
 TEST(DataWaitMonitor, SpeaksWhenAWindowWaitsTooLong) {
   DataWaitMonitor monitor;
   std::vector<int64_t> steps;

@@ -64,6 +64,15 @@ TEST_F(TrainStatusTest, TellsCompleteStoppedDamagedAndNoRunApart) {
   EXPECT_EQ(text.exit_status, 2) << "--json has no meaning without --status";
 }
 
+TEST_F(TrainStatusTest, ARunThatWasMadeLongerHasItsNewLengthBeforeItsNextCheckpoint) {
+  const ProcessResult made = Shell(R"sh(
+    train -q --model tiny.json --batch 2 --steps 2 --schedule constant --save-every 0 --out run || exit
+    LD_PRELOAD=$PRELOAD SYSCALL_FAULT='write checkpoints/.step-00000005 1 KILL' \
+      train -q --resume --out run --steps 5 --async-save off 2> /dev/null; [ $? = 137 ])sh");
+  ASSERT_EQ(made.exit_status, 0) << made.standard_error;
+  EXPECT_EQ(StatusOf("run"), "run 1 incomplete 2 5\n");
+}
+
 TEST_F(TrainStatusTest, AReaderThatWentAwayIsNoError) {
   const ProcessResult result = Shell(R"sh(
     train -q --model tiny.json --steps 2 --out run || exit
