@@ -5,6 +5,8 @@
 #include <cmath>
 #include <filesystem>
 #include <functional>
+#include <limits>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -23,6 +25,7 @@
 #include "lib/model/generation_config.h"
 #include "lib/model/trained_flops.h"
 #include "lib/run/run_record.h"
+#include "lib/run/watchdog.h"
 #include "lib/train/compile_choice.h"
 #include "lib/train/gather_ranks.h"
 #include "lib/train/gpu_use_reader.h"
@@ -74,17 +77,34 @@ constexpr char kNoStepHint[] =
     "no step was taken yet, so it is not the learning rate: look at the weights that the run began with, and "
     "at the data";
 
-/// What goes on from a checkpoint after the loss or the gradients were not finite: with half the peak
-/// learning rate, in a run of its own.
-std::string NonFiniteHint(const RunDirectory& run, const TrainPlan& plan) {
+/// The last step whose loss the watchdog found in order when it stopped the run after `step`.
+int64_t LastCalmStep(const TrainSettings& settings, const ResolvedRun& run, int64_t step) {
+  return step - LossWatchdog::kPatience * LogEvery(settings, run.compute.device);
+}
+
+/// The newest checkpoint up to a step that a run can go on from.
+std::optional<int64_t> NewestResumable(const RunDirectory& run, int64_t most_step) {
+  std::optional<int64_t> newest;
+  for (const int64_t step : run.CheckpointSteps()) {
+    const std::string state = run.CheckpointPath(step) + "/" + kStateFileName;
+    if (step <= most_step && std::filesystem::exists(state)) newest = step;
+  }
+  return newest;
+}
+
+/// What goes on from a checkpoint after the loss diverged, or it or the gradients were not finite: with half
+/// the peak learning rate, in a run of its own.
+/// \param most_step up to which the weights are worth it
+std::string NonFiniteHint(const RunDirectory& run, const TrainPlan& plan,
+                          int64_t most_step = std::numeric_limits<int64_t>::max()) {
   std::string out = run.path() + "-lower-lr";
   for (int number = 2; std::filesystem::exists(out); ++number) {
     out = run.path() + "-lower-lr-" + std::to_string(number);
   }
-  const std::vector<int64_t> steps = run.CheckpointSteps();
+  const std::optional<int64_t> step = NewestResumable(run, most_step);
   const std::string from =
-      steps.empty() ? "--config " + ShellWord(run.config_path())
-                    : "--branch-from " + ShellWord(run.path() + "@" + std::to_string(steps.back()));
+      step ? "--branch-from " + ShellWord(run.path() + "@" + std::to_string(*step))
+           : "--config " + ShellWord(run.config_path());
   return "with half the learning rate: train " + from + " --lr " +
          nlohmann::json(plan.schedule.peak_lr / 2).dump() + " --out " + ShellWord(out);
 }
@@ -320,7 +340,7 @@ int Session::Run() {
                 error.place() == "step 1" ? kNoStepHint : NonFiniteHint(*directory_, trainer_->plan()));
   }
   if (!saver_) return status;
-  if (ends_by_.watchdog) LogHint(NonFiniteHint(*directory_, trainer_->plan()));
+  if (ends_by_.watchdog) LogHint(NonFiniteHint(*directory_, plan(), LastCalmStep(settings_, *run_, step())));
   recorder_->PrintReport(status, saver_->saved());
   if (const std::set<int64_t> missing = saver_->MissingCopies(); !missing.empty()) {
     LogError(std::to_string(missing.size()) + " of the checkpoints that were saved " +

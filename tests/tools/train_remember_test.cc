@@ -268,6 +268,25 @@ TEST_F(TrainRememberTest, ARunThatLacksItsLastEvaluationPrintsTheCommandThatCont
   EXPECT_EQ(CommandIn(stopped.standard_error.substr(next)), "train --resume --out run");
 }
 
+TEST_F(TrainRememberTest, AfterTheWatchdogTheHintBranchesFromBeforeTheLossRose) {
+  const ProcessResult stopped = Shell(
+      "train --model tiny.json --batch 2 --steps 400 --schedule constant --warmup 0 --clip 0 --lr 3 --seed 1 "
+      "--watchdog stop --watchdog-ratio 1.1 --save-every 1 --keep 0 --out wild");
+  ASSERT_EQ(stopped.exit_status, 6) << stopped.standard_error;
+  const int64_t last = Metrics("wild").back().at("step").get<int64_t>();
+  EXPECT_THAT(stopped.standard_error,
+              HasSubstr("--branch-from wild@" + std::to_string(last - 3) + " --lr 1.5"));
+}
+
+TEST_F(TrainRememberTest, AfterTheWatchdogTheHintBeginsAgainWhereNoCheckpointCanBeGoneOnFrom) {
+  const ProcessResult stopped = Shell(
+      "train --model tiny.json --batch 2 --steps 400 --schedule constant --warmup 0 --clip 0 --lr 3 --seed 1 "
+      "--watchdog stop --watchdog-ratio 1.1 --save-every 1 --keep 0 --save-model-only --out wild");
+  ASSERT_EQ(stopped.exit_status, 6) << stopped.standard_error;
+  EXPECT_THAT(stopped.standard_error,
+              HasSubstr("train --config wild/config.yaml --lr 1.5 --out wild-lower-lr"));
+}
+
 TEST_F(TrainRememberTest, TheCommandsThatARunPrintsAtItsEndWorkAsTheyStand) {
   const ProcessResult result = Shell(R"sh(
     mv other 'other data'; train="train --model tiny.json --batch 2 --steps 6 --lr 3 --schedule constant"
