@@ -2,9 +2,11 @@
 
 #include <ATen/ops/empty.h>
 #include <ATen/ops/stack.h>
+#include <ATen/ops/zeros.h>
 
 #include <algorithm>
 #include <iterator>
+#include <utility>
 
 #include "lib/base/error.h"
 #include "lib/model/continuations.h"
@@ -37,19 +39,46 @@ CachedDecoder::CachedDecoder(Transformer* body, int64_t max_tokens, int64_t sequ
 
 at::Tensor CachedDecoder::AppendToEach(const std::vector<Continuation>& next, int64_t rows) {
   if (!depends_on_length()) return AppendToCache(next, rows);
-  const RopeTable* rope = body_.rope();
-  std::vector<Continuation> turned = next;
-  for (Continuation& continuation : turned) {
-    const auto sequence = static_cast<size_t>(continuation.sequence);
-    std::vector<int64_t>& seen = seen_[sequence];
-    seen.insert(seen.end(), continuation.tokens.begin(), continuation.tokens.end());
-    const int64_t length_class = rope->rope().LengthClass(static_cast<int64_t>(seen.size()));
-    if (length_class == length_classes_[sequence]) continue;
-    continuation.tokens = seen;  // other frequencies turned the keys in the cache
-    lengths_[sequence] = 0;
-    length_classes_[sequence] = length_class;
+  std::vector<Continuation> going_on;
+  std::vector<int64_t> places;                   // of these in `next`
+  std::vector<at::Tensor> again_d(next.size());  // of all others
+  for (size_t i = 0; i < next.size(); ++i) {
+    Continuation turned = next[i];
+    if (TurnToLength(&turned)) {
+      // A copy: the rows are the body's until its next pass.
+      again_d[i] = AppendToCache({turned}, /*rows=*/0)[0].clone();
+    } else {
+      going_on.push_back(std::move(turned));
+      places.push_back(static_cast<int64_t>(i));
+    }
   }
-  return AppendToCache(turned, rows);
+  if (going_on.size() == next.size()) return AppendToCache(next, rows);
+
+  const int64_t all_rows = std::max<int64_t>(rows, std::ssize(next));
+  const auto options = at::TensorOptions().dtype(body_.numerics().storage).device(body_.device());
+  const at::Tensor hidden_nd = at::zeros({all_rows, body_.config().hidden_size}, options);
+  if (!going_on.empty()) {
+    const at::Tensor last_nd = AppendToCache(going_on, rows);
+    for (size_t i = 0; i < places.size(); ++i) {
+      hidden_nd[places[i]].copy_(last_nd[static_cast<int64_t>(i)]);
+    }
+  }
+  for (size_t i = 0; i < again_d.size(); ++i) {
+    if (again_d[i].defined()) hidden_nd[static_cast<int64_t>(i)].copy_(again_d[i]);
+  }
+  return hidden_nd;
+}
+
+bool CachedDecoder::TurnToLength(Continuation* continuation) {
+  const auto sequence = static_cast<size_t>(continuation->sequence);
+  std::vector<int64_t>& seen = seen_[sequence];
+  seen.insert(seen.end(), continuation->tokens.begin(), continuation->tokens.end());
+  const int64_t length_class = body_.rope()->rope().LengthClass(std::ssize(seen));
+  if (std::exchange(length_classes_[sequence], length_class) == length_class) return false;
+  if (lengths_[sequence] == 0) return false;
+  continuation->tokens = seen;
+  lengths_[sequence] = 0;
+  return true;
 }
 
 bool CachedDecoder::depends_on_length() const {

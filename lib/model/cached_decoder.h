@@ -1,7 +1,8 @@
 /// The decoder of a Transformer: appends through the body's layers; only the attention differs, which reads
 /// the cache of keys and values. Shapes as in body.h; M positions of the cache, B sequences.
 /// Where rotary frequencies depend on the length (RopeParameters::LengthClass), a call that changes those of
-/// a sequence computes all of it again.
+/// a sequence computes all of it again, by itself: neither its bits nor those of the others depend on who is
+/// appended to beside it.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -27,6 +28,10 @@ class CachedDecoder final : public BodyDecoder {
 
  private:
   bool depends_on_length() const;
+  /// Where frequencies depend on the length: notes what is appended to a sequence.
+  /// \returns whether other frequencies turned the keys in the cache; the sequence is empty then, and all of
+  ///     its tokens are to be appended
+  bool TurnToLength(Continuation* continuation);
   /// \returns the hidden states of the last token of each
   at::Tensor AppendToCache(const std::vector<Continuation>& next, int64_t rows);
   /// \param mask within what is appended; other than causal where all sequences are empty

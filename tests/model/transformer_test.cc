@@ -214,6 +214,29 @@ TEST_P(TransformerTest, SequencesContinuedTogetherHaveTheBitsThatTheyHaveAlone) 
   }
 }
 
+TEST(LengthDependentDecoderTest, ASequenceComputedAgainAndThoseBesideItHaveTheBitsThatTheyHaveAlone) {
+  const ModelConfig config = test::SmallDynamicLlama();
+  for (const Numerics& numerics : {kFp32Numerics, Numerics{Precision::kBf16, at::kBFloat16}}) {
+    const auto model = LivelyModel(config, numerics);
+    const ModelInput input = RandomInput(config, {config.rope.original_positions});
+    const auto* ids = input.tokens_n.const_data_ptr<int64_t>();
+    const std::vector<int64_t> full(ids, ids + input.tokens_n.numel()), few = {7, 3, 9};
+    const auto together = model->NewDecoder(60, 2), longer = model->NewDecoder(60),
+               shorter = model->NewDecoder(60);
+    together->AppendToEach({{0, full}});
+    together->AppendToEach({{1, few}});
+    longer->Append(full);
+    shorter->Append(few);
+    for (int64_t step = 0; step < 2; ++step) {
+      const at::Tensor logits = together->AppendToEach({{1, {20 + step}}, {0, {10 + step}}});
+      ASSERT_EQ(logits.size(0), 2);
+      EXPECT_TRUE(at::equal(logits[0], shorter->Append({20 + step}))) << step;
+      EXPECT_TRUE(at::equal(logits[1], longer->Append({10 + step}))) << step;
+    }
+    EXPECT_EQ(together->length(0), config.rope.original_positions + 2);
+  }
+}
+
 TEST_P(TransformerTest, PromptsAppendedTogetherAndPaddedRowsChangeNoLogits) {
   const auto model = LivelyModel(config(), kFp32Numerics);
   const std::vector<int64_t> one = {7, 3, 9}, other = {1, 2, 3, 4, 5, 6, 7, 8};
