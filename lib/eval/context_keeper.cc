@@ -2,15 +2,42 @@
 
 #include <algorithm>
 #include <iterator>
+#include <nlohmann/json.hpp>
+
+#include "lib/base/bytes.h"
+#include "lib/base/checksum.h"
+#include "lib/model/language_model.h"
+#include "lib/nn/linear/lora.h"
+#include "lib/spec/config_json.h"
+#include "lib/spec/model_config.h"
 
 namespace trainwright {
+namespace {
+
+/// Of all but the weights that what a model computes of tokens depends on. The mask of a text is not part of
+/// it, nor which tokens begin and end one.
+std::string ConfigSha256Of(const LanguageModel& model) {
+  ModelConfig config = ComputedPart(model.config());
+  config.bos_id = config.eos_id = config.pad_id = -1;
+  config.more_eos_ids.clear();
+  config.is_causal = true;
+  std::string text = EncodeConfigJson(config);
+  if (const LoraAdapters* adapters = model.parameters().adapters(); adapters != nullptr) {
+    text += nlohmann::json(adapters->options().scaling()).dump();
+  }
+  return HexEncode(Sha256Of(AsBytes(text)));
+}
+
+}  // namespace
 
 ContextIdentity ContextIdentityOf(const Checkpoint& checkpoint, Precision precision) {
   std::string sha256 = checkpoint.model_identity.at("sha256").get<std::string>();
   if (checkpoint.adapter_identity.is_object()) {
     sha256 += "+" + checkpoint.adapter_identity.at("sha256").get<std::string>();
   }
-  return {.model_sha256 = sha256, .precision = PrecisionName(precision)};
+  return {.model_sha256 = sha256,
+          .precision = PrecisionName(precision),
+          .config_sha256 = ConfigSha256Of(*checkpoint.model)};
 }
 
 ContextKeeper::ContextKeeper(const Checkpoint& checkpoint, Precision precision, AttentionMask mask,

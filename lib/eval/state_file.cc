@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <cstring>
 #include <deque>
+#include <map>
 #include <utility>
 #include <vector>
 
@@ -21,6 +22,7 @@ namespace {
 constexpr char kStateFormat[] = "trainwright.state/1";
 /// Of the bytes of all tensors; files of older versions lack it.
 constexpr char kDataDigest[] = "sha256";
+constexpr char kConfigSha256[] = "config_sha256";
 /// More than any sequence has, and far from the end of int64.
 constexpr int64_t kMostStateTokens = int64_t{1} << 48;
 /// Beyond it not every whole number is a float.
@@ -47,6 +49,9 @@ class StateReader {
   RecurrentState Read(const ContextIdentity& identity) {
     if (Said("format") != kStateFormat) RefuseStateFile(path_, "is no state of a recurrent model");
     if (Said("model_sha256") != identity.model_sha256) RefuseStateFile(path_, "is of another model");
+    if (identity.HasOtherConfig(Said(kConfigSha256))) {
+      RefuseStateFile(path_, "was made with another config.json, or another scale of the adapter");
+    }
     if (Said("precision") != identity.precision) {
       RefuseStateFile(path_, "is of precision " + Said("precision") + ", not " + identity.precision);
     }
@@ -169,13 +174,14 @@ void WriteState(ByteSink* sink, const ContextIdentity& identity, const Recurrent
   }
   Sha256 digest;
   for (const SafetensorsTensor& tensor : tensors) digest.Update(tensor.data);
-  WriteSafetensors(sink, tensors,
-                   {{"format", kStateFormat},
-                    {kDataDigest, HexEncode(digest.Digest())},
-                    {"model_sha256", identity.model_sha256},
-                    {"precision", identity.precision},
-                    {"init", state.init},
-                    {"tokens", std::to_string(state.tokens)}});
+  std::map<std::string, std::string> metadata = {{"format", kStateFormat},
+                                                 {kDataDigest, HexEncode(digest.Digest())},
+                                                 {"model_sha256", identity.model_sha256},
+                                                 {"precision", identity.precision},
+                                                 {"init", state.init},
+                                                 {"tokens", std::to_string(state.tokens)}};
+  if (!identity.config_sha256.empty()) metadata.emplace(kConfigSha256, identity.config_sha256);
+  WriteSafetensors(sink, tensors, metadata);
 }
 
 RecurrentState DecodeState(ByteSpan file, const std::string& path, const ContextIdentity& identity) {

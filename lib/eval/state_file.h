@@ -4,8 +4,9 @@
 ///   layers.<l>.conv               [taps-1, 2K]  inputs of the convolution, the latest one last
 ///   layers.<l>.windows.<i>.scan, .sum, .seen   of the multi-scale block; seen [1]: a count
 ///   hidden                        [D]           after the last token
-/// with the metadata format, model_sha256, precision, init, tokens and sha256, that of all tensors' bytes in
-/// the order of the file. A file of an older version, which has no sha256, is read without that check.
+/// with the metadata format, model_sha256, config_sha256, precision, init, tokens and sha256, that of all
+/// tensors' bytes in the order of the file. A file of an older version, which has no sha256 or no
+/// config_sha256, is read without that check.
 #pragma once
 
 #include <string>
@@ -25,7 +26,7 @@ void WriteState(ByteSink* sink, const ContextIdentity& identity, const Recurrent
 /// \param path for messages
 /// \returns the state, on the host; whether its shapes are the model's is seen by BodyDecoder::ImportState
 /// \throws Error{kBadInput} on a file that is none or is damaged or holds what is not finite, and on
-///     another model's or precision
+///     another model's, configuration's or precision
 RecurrentState DecodeState(ByteSpan file, const std::string& path, const ContextIdentity& identity);
 
 }  // namespace trainwright

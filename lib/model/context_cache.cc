@@ -26,6 +26,7 @@ constexpr char kContextSchema[] = "trainwright.context/1";
 constexpr char kIndexFileName[] = "index.jsonl";
 constexpr char kCausalName[] = "causal", kBidirectionalName[] = "bidirectional";
 constexpr char kFirstPosition[] = "0";
+constexpr char kConfigSha256[] = "config_sha256";
 constexpr uint64_t kMostIndexBytes = uint64_t{1} << 32;
 
 std::string MaskName(AttentionMask mask) {
@@ -75,13 +76,14 @@ void ContextCacheWriter::Add(const std::string& id, const CachedContext& context
       {"ids", "I64", {tokens}, {ids, context.tokens.size() * sizeof(int64_t)}},
       {"keys", type, keys.sizes().vec(), BytesOf(keys)},
       {"values", type, values.sizes().vec(), BytesOf(values)}};
+  std::map<std::string, std::string> metadata = {{"schema", kContextSchema},
+                                                 {"model_sha256", identity_.model_sha256},
+                                                 {"precision", identity_.precision},
+                                                 {"mask", MaskName(context.mask)},
+                                                 {"first_position", kFirstPosition}};
+  if (!identity_.config_sha256.empty()) metadata.emplace(kConfigSha256, identity_.config_sha256);
   AtomicFileSink sink(folder_.temporary() + "/" + file);
-  WriteSafetensors(&sink, tensors,
-                   {{"schema", kContextSchema},
-                    {"model_sha256", identity_.model_sha256},
-                    {"precision", identity_.precision},
-                    {"mask", MaskName(context.mask)},
-                    {"first_position", kFirstPosition}});
+  WriteSafetensors(&sink, tensors, metadata);
   sink.Commit();
   const nlohmann::ordered_json line = {{"id", id},
                                        {"file", file},
@@ -145,6 +147,9 @@ CachedContext ContextCache::Read(const std::string& id) const {
   };
   if (said("schema") != kContextSchema) RefuseContext(path, "is no kept context");
   if (said("model_sha256") != identity_.model_sha256) RefuseContext(path, "is of another model");
+  if (identity_.HasOtherConfig(said(kConfigSha256))) {
+    RefuseContext(path, "was made with another config.json, or another scale of the adapter");
+  }
   if (said("precision") != identity_.precision) RefuseContext(path, "is of precision " + said("precision"));
   if (said("first_position") != kFirstPosition) RefuseContext(path, "holds keys at other positions");
   const std::string mask = said("mask");

@@ -30,6 +30,14 @@ struct CachedContext {
 struct ContextIdentity {
   std::string model_sha256;  ///< of the weights; with an adapter both, joined by '+'
   std::string precision;     ///< "fp32", "bf16" or "fp16"
+  /// Of what config.json says of the computation, and of an adapter's scale; empty: unknown.
+  std::string config_sha256 = {};
+
+  /// Whether what was kept is of another configuration.
+  /// \param kept what its file says; empty, as in files of older versions: that is unknown
+  bool HasOtherConfig(const std::string& kept) const {
+    return !kept.empty() && !config_sha256.empty() && kept != config_sha256;
+  }
   bool operator==(const ContextIdentity&) const = default;
 };
 

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <utility>
 #include <vector>
@@ -90,6 +91,34 @@ TEST(ContextGenerationTest, TextsOfUnlikeLengthsAreKeptAsEachIsAlone) {
   const auto alone = ContextOfText(checkpoint.model.get(), "to be");
   EXPECT_EQ(kept.tokens, alone->tokens);
   EXPECT_TRUE(at::equal(kept.cache.keys_lgmk, alone->cache.keys_lgmk));
+}
+
+/// Of the model of a folder, once a field of its config.json is this.
+ContextIdentity IdentityWith(const std::string& folder, const std::string& field,
+                             const nlohmann::json& value) {
+  const std::string path = folder + "/config.json";
+  nlohmann::json config = nlohmann::json::parse(test::ReadFile(path));
+  config[field] = value;
+  test::WriteFile(path, config.dump());
+  const Checkpoint checkpoint =
+      LoadCheckpoint(test::Families(), folder, Precision::kFp32, at::Device(at::kCPU));
+  return ContextIdentityOf(checkpoint, Precision::kFp32);
+}
+
+TEST(ContextIdentityTest, OfTheSameWeightsItDiffersByWhatConfigJsonSaysOfTheComputation) {
+  const test::TemporaryFolder folder;
+  test::WriteModel(folder.path("model"));
+  const ContextIdentity usual = IdentityWith(folder.path("model"), "rms_norm_eps", 1e-5);
+  const ContextIdentity other = IdentityWith(folder.path("model"), "rms_norm_eps", 1e-3);
+  EXPECT_EQ(other.model_sha256, usual.model_sha256);
+  EXPECT_TRUE(other.HasOtherConfig(usual.config_sha256));
+}
+
+TEST(ContextIdentityTest, WhichTokenEndsATextIsNoPartOfIt) {
+  const test::TemporaryFolder folder;
+  test::WriteModel(folder.path("model"));
+  const ContextIdentity one = IdentityWith(folder.path("model"), "eos_token_id", 5);
+  EXPECT_EQ(IdentityWith(folder.path("model"), "eos_token_id", 6), one);
 }
 
 }  // namespace

@@ -144,6 +144,21 @@ TEST(StateFileTest, AnotherModelsOrPrecisionsIsRefusedByName) {
             std::string::npos);
 }
 
+TEST(StateFileTest, AnotherConfigurationsIsRefused) {
+  MemorySink sink;
+  WriteState(&sink, {"0123", "fp32", "89ab"}, SomeState());
+  const std::vector<uint8_t> file = sink.bytes();
+  const std::string message =
+      test::MessageOf([&] { DecodeState(file, "talk.state", {"0123", "fp32", "cdef"}); });
+  EXPECT_NE(message.find("another config.json"), std::string::npos) << message;
+  EXPECT_EQ(DecodeState(file, "talk.state", {"0123", "fp32", "89ab"}).tokens, SomeState().tokens);
+}
+
+TEST(StateFileTest, AFileThatSaysNoConfigurationIsRead) {
+  EXPECT_EQ(DecodeState(FileOf(SomeState()), "talk.state", {"0123", "fp32", "89ab"}).tokens,
+            SomeState().tokens);
+}
+
 TEST(StateFileTest, AFileThatIsCutOrAltogetherAnotherIsRefused) {
   const std::vector<uint8_t> file = FileOf(SomeState());
   for (const size_t size : {size_t{0}, size_t{7}, size_t{100}, file.size() / 2, file.size() - 1}) {

@@ -205,6 +205,21 @@ TEST_F(ContextCacheTest, AnotherModelsOrPrecisionsAreRefused) {
   }
 }
 
+TEST_F(ContextCacheTest, AnotherConfigurationsAreRefused) {
+  ContextCacheWriter writer(path_, {"0123", "fp32", "89ab"});
+  writer.Add("doc 1", context_);
+  writer.Commit();
+  const std::string message =
+      test::MessageOf([&] { const ContextCache cache(path_, {"0123", "fp32", "cdef"}); });
+  EXPECT_NE(message.find("another config.json"), std::string::npos) << message;
+  EXPECT_EQ(ContextCache(path_, {"0123", "fp32", "89ab"}).size(), 1u);
+}
+
+TEST_F(ContextCacheTest, AFileThatSaysNoConfigurationIsRead) {
+  Write();
+  EXPECT_EQ(ContextCache(path_, {"0123", "fp32", "89ab"}).Read("doc 1").tokens, context_.tokens);
+}
+
 TEST_F(ContextCacheTest, AChangedByteIsRefused) {
   Write();
   const ContextCache cache(path_, identity_);
