@@ -60,7 +60,7 @@ void ChangeFolderMetadata(const std::string& folder,
 /// A field of the provenance in the folder's metadata.json, or null; of another program's always null.
 nlohmann::ordered_json ReadCheckpointProvenance(const std::string& folder, const std::string& field);
 
-/// What the run of a checkpoint held out of its data, as the plan has it; of a model that was made of
+/// What the run of a checkpoint held out of its data, in the form of the plan; of a model that was made of
 /// checkpoints, what is recorded of theirs. Null: nothing, or nobody says it.
 nlohmann::ordered_json ReadEvalSplit(const std::string& folder);
 

@@ -30,7 +30,7 @@ struct CachedContext {
 struct ContextIdentity {
   std::string model_sha256;  ///< of the weights; with an adapter both, joined by '+'
   std::string precision;     ///< "fp32", "bf16" or "fp16"
-  /// Of what config.json says of the computation, and of an adapter's scale; empty: unknown.
+  /// Of what in config.json bears on the computation, and of an adapter's scale; empty: unknown.
   std::string config_sha256 = {};
 
   /// Whether what was kept is of another configuration.

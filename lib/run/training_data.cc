@@ -207,8 +207,8 @@ SplitCounts TrainingData::CountHeldOut(const DocumentSplit& split, bool masked, 
             (counts.held_out_labels == 0 ? "with nothing to predict" : "which leaves nothing to train on"),
         "",
         "their hashes decide: give another share, a number of documents (--eval-split 1), or another "
-        "--eval-split-seed; a document longer than pack's --chunk counts once a chunk, and conversations that "
-        "begin with one question go together");
+        "--eval-split-seed; a document longer than pack's --chunk counts once a chunk, and conversations "
+        "that begin with one question go together");
   }
   LogInfo("holding out " + std::to_string(counts.held_out_documents) + " of " +
           std::to_string(counts.documents) + " documents, " +

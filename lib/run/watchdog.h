@@ -26,7 +26,7 @@ class LossWatchdog {
   static constexpr int64_t kPatience = 3, kWindow = 50, kLeastLosses = 20, kNonFinitePatience = 10;
 
   /// \param ratio > 1
-  /// \param stops whether what it says ends the process: the next one is told at once, and not after a silence
+  /// \param stops whether a warning ends the process: the next one is warned at once, not after a silence
   explicit LossWatchdog(double ratio, bool stops = false) : ratio_(ratio), stops_(stops) {}
   /// \returns what is wrong, when it is time to say so
   std::optional<std::string> Observe(int64_t step, double loss_nats);

@@ -145,7 +145,7 @@ class RunRecorder final : public RunListener {
   MemoryMonitor memory_monitor_;
   std::optional<std::string> stop_reason_;
   bool evaluated_ = false, saved_ = false;  // in this process
-  bool complete_ = false;  ///< as RecordEnd was told
+  bool complete_ = false;                   ///< by RecordEnd
   std::unique_ptr<Progress> progress_;
 
   RunTotals totals_;

@@ -102,9 +102,8 @@ std::string NonFiniteHint(const RunDirectory& run, const TrainPlan& plan,
     out = run.path() + "-lower-lr-" + std::to_string(number);
   }
   const std::optional<int64_t> step = NewestResumable(run, most_step);
-  const std::string from =
-      step ? "--branch-from " + ShellWord(run.path() + "@" + std::to_string(*step))
-           : "--config " + ShellWord(run.config_path());
+  const std::string from = step ? "--branch-from " + ShellWord(run.path() + "@" + std::to_string(*step))
+                                : "--config " + ShellWord(run.config_path());
   return "with half the learning rate: train " + from + " --lr " +
          nlohmann::json(plan.schedule.peak_lr / 2).dump() + " --out " + ShellWord(out);
 }

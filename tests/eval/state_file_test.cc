@@ -148,8 +148,9 @@ TEST(StateFileTest, AnotherConfigurationsIsRefused) {
   MemorySink sink;
   WriteState(&sink, {"0123", "fp32", "89ab"}, SomeState());
   const std::vector<uint8_t> file = sink.bytes();
-  const std::string message =
-      test::MessageOf([&] { DecodeState(file, "talk.state", {"0123", "fp32", "cdef"}); });
+  const std::string message = test::MessageOf([&] {
+    DecodeState(file, "talk.state", {"0123", "fp32", "cdef"});
+  });
   EXPECT_NE(message.find("another config.json"), std::string::npos) << message;
   EXPECT_EQ(DecodeState(file, "talk.state", {"0123", "fp32", "89ab"}).tokens, SomeState().tokens);
 }

@@ -209,8 +209,9 @@ TEST_F(ContextCacheTest, AnotherConfigurationsAreRefused) {
   ContextCacheWriter writer(path_, {"0123", "fp32", "89ab"});
   writer.Add("doc 1", context_);
   writer.Commit();
-  const std::string message =
-      test::MessageOf([&] { const ContextCache cache(path_, {"0123", "fp32", "cdef"}); });
+  const std::string message = test::MessageOf([&] {
+    const ContextCache cache(path_, {"0123", "fp32", "cdef"});
+  });
   EXPECT_NE(message.find("another config.json"), std::string::npos) << message;
   EXPECT_EQ(ContextCache(path_, {"0123", "fp32", "89ab"}).size(), 1u);
 }
