@@ -6,7 +6,7 @@ complete -c bench -l prepare -x -d 'Command that runs before each run of either,
 complete -c bench -l stages -r -F -d 'File of stages or levers'
 complete -c bench -l ablate -x -a 'one-at-a-time cumulative' -d 'Compare the base command of --stages with each lever added alone, or with one more each time'
 complete -c bench -l claims -x -a 'grit refocused rft lora ten' -d 'Print the claims of a systems guide and what holds here'
-complete -c bench -l claims-only -x -d 'Of --claims only those with this in their text, and no other tables'
+complete -c bench -l claims-only -x -d 'Of --claims only those with this in their text, with their runs and contradictions'
 complete -c bench -l claims-size -x -a 'small guide' -d 'Runs of --claims: small takes seconds a run'
 complete -c bench -l no-shell -d 'Split commands at blanks and run them directly: without the millisecond that a shell takes'
 complete -c bench -l by -x -d 'The number that decides: wall_s, cpu_s, max_memory_bytes, written_bytes or one of --metric'
