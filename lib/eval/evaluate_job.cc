@@ -353,6 +353,7 @@ Measurement MeasurePerplexity(const Checkpoint& checkpoint, const EvaluateJobOpt
   const std::unique_ptr<ByteSink> logits = OpenLogits(options);
   bool dumped = logits == nullptr;
   meter.set_batch_listener([&](const ModelInput& input) {
+    ReleaseHeldInfo();  // text that is read so far is sound
     if (!dumped) DumpLogits(logits.get(), checkpoint.model.get(), input);
     dumped = true;
   });
@@ -458,7 +459,7 @@ nlohmann::ordered_json Evaluate(const ModelFamilies& families, const ObjectiveRe
   Subject subject;
   DoAlike(options.world, [&] { subject = OpenSubject(families, objectives, options); });
   RequireSameWork(options, subject);
-  ReleaseHeldInfo();
+  if (subject.set != nullptr) ReleaseHeldInfo();
   const Checkpoint& checkpoint = subject.checkpoint;
   const int64_t sequence_tokens = subject.sequence_tokens;
   if (!options.world->is_writer()) progress = ProgressMode::kNever;
