@@ -2,7 +2,6 @@
 
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <filesystem>
 #include <optional>
@@ -106,7 +105,7 @@ void ReadIncomplete(RunStatus* status) {
   for (auto path = checkpoints.rbegin(); path != checkpoints.rend(); ++path) {
     try {
       TakeCheckpoint(*path, status);
-      status->total_steps = std::max(status->total_steps.value_or(0), recorded_steps);
+      if (recorded_steps > status->total_steps.value_or(0)) status->total_steps = recorded_steps;
       return;
     } catch (const Error& error) {
       if (!fs::exists(*path)) continue;  // its run goes on, and has deleted it

@@ -114,7 +114,7 @@ void RunReport::Add(const ordered_json& record) {
       epoch_.Add(0, 0);
     }
     begin_ = record;
-    process_ = {.begin_s = time_s, .last_s = time_s, .cost_s = time_s};
+    process_ = {.begin_s = time_s, .last_s = time_s, .own_s = time_s, .cost_s = time_s};
     end_ = nullptr;
   } else if (type == "step") {
     const double step_time_s = Number(record, "step_time_s");
@@ -163,6 +163,7 @@ void RunReport::Add(const ordered_json& record) {
     process_.cost_s = time_s;
   }
   process_.last_s = time_s;
+  if (type != "checkpoint" && type != "copy") process_.own_s = time_s;
 }
 
 void RunReport::AddFile(const std::string& metrics_path) {
@@ -290,7 +291,7 @@ PlotFigure RunReport::Figure() const {
 std::optional<double> RunReport::cost() const {
   const double cost_per_hour = Number(begin_, "cost_per_hour");
   if (!std::isfinite(cost_per_hour)) return earlier_.cost;
-  const double untold_s = std::max(0.0, process_.last_s - process_.cost_s);
+  const double untold_s = std::max(0.0, process_.own_s - process_.cost_s);
   return earlier_.cost.value_or(0) + process_.cost + cost_per_hour * untold_s / 3600;
 }
 

@@ -62,6 +62,7 @@ class RunReport {
   } earlier_;  // the processes before the newest
   struct {
     double begin_s = 0, last_s = 0;  // times of its first record and its last one
+    double own_s = 0;                // of the last that no later process may have added
     double cost = 0, cost_s = 0;     // what it said last that it cost, and when
   } process_;                        // the newest
   int64_t step_ = 0, tokens_seen_ = 0;

@@ -30,6 +30,8 @@ class LossWatchdog {
   explicit LossWatchdog(double ratio, bool stops = false) : ratio_(ratio), stops_(stops) {}
   /// \returns what is wrong, when it is time to say so
   std::optional<std::string> Observe(int64_t step, double loss_nats);
+  /// The newest losses in a row that were too high or not finite; those of former processes count.
+  int64_t bad_in_a_row() const { return high_in_a_row_ + non_finite_in_a_row_; }
 
   /// Everything that later answers depend on, for checkpoints.
   nlohmann::json state() const;

@@ -77,9 +77,11 @@ constexpr char kNoStepHint[] =
     "no step was taken yet, so it is not the learning rate: look at the weights that the run began with, and "
     "at the data";
 
-/// The last step whose loss the watchdog found in order when it stopped the run after `step`.
-int64_t LastCalmStep(const TrainSettings& settings, const ResolvedRun& run, int64_t step) {
-  return step - LossWatchdog::kPatience * LogEvery(settings, run.compute.device);
+/// The last step whose weights had a loss that the watchdog found in order when it stopped the run after
+/// `step`: a step's loss is that of the weights before it.
+int64_t LastCalmStep(const TrainSettings& settings, const ResolvedRun& run, const LossWatchdog& watchdog,
+                     int64_t step) {
+  return step - watchdog.bad_in_a_row() * LogEvery(settings, run.compute.device) - 1;
 }
 
 /// The newest checkpoint up to a step that a run can go on from.
@@ -339,7 +341,10 @@ int Session::Run() {
                 error.place() == "step 1" ? kNoStepHint : NonFiniteHint(*directory_, trainer_->plan()));
   }
   if (!saver_) return status;
-  if (ends_by_.watchdog) LogHint(NonFiniteHint(*directory_, plan(), LastCalmStep(settings_, *run_, step())));
+  if (ends_by_.watchdog) {
+    LogHint(NonFiniteHint(*directory_, plan(),
+                          LastCalmStep(settings_, *run_, recorder_->loss_watchdog(), step())));
+  }
   recorder_->PrintReport(status, saver_->saved());
   if (const std::set<int64_t> missing = saver_->MissingCopies(); !missing.empty()) {
     LogError(std::to_string(missing.size()) + " of the checkpoints that were saved " +

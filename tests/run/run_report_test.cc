@@ -225,6 +225,8 @@ TEST(RunReport, TheCostIsWhatAProcessSaysWhereItSaysIt) {
   warning["time_unix_s"] = 1300;
   report.Add(warning);
   EXPECT_DOUBLE_EQ(report.cost().value_or(0), 4);
+  report.Add({{"type", "checkpoint"}, {"step", 1}, {"time_unix_s", 90000}});  // by who takes the run up
+  EXPECT_DOUBLE_EQ(report.cost().value_or(0), 4);
   ordered_json end = End(10, 90000, 0, "complete");  // written again when copies were made, a day later
   end["cost"] = 5;
   report.Add(end);

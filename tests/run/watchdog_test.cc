@@ -99,6 +99,7 @@ TEST(LossWatchdog, OneThatStopsSpeaksAgainInTheNextProcess) {
   stops.set_state(before.state(), "state");
   EXPECT_FALSE(warns.Observe(104, 9.0));
   EXPECT_TRUE(stops.Observe(104, 9.0));
+  EXPECT_EQ(stops.bad_in_a_row(), 4);
 }
 
 TEST(DataWaitMonitor, SpeaksWhenAWindowWaitsTooLong) {

@@ -275,7 +275,7 @@ TEST_F(TrainRememberTest, AfterTheWatchdogTheHintBranchesFromBeforeTheLossRose) 
   ASSERT_EQ(stopped.exit_status, 6) << stopped.standard_error;
   const int64_t last = Metrics("wild").back().at("step").get<int64_t>();
   EXPECT_THAT(stopped.standard_error,
-              HasSubstr("--branch-from wild@" + std::to_string(last - 3) + " --lr 1.5"));
+              HasSubstr("--branch-from wild@" + std::to_string(last - 4) + " --lr 1.5"));
 }
 
 TEST_F(TrainRememberTest, AfterTheWatchdogTheHintBeginsAgainWhereNoCheckpointCanBeGoneOnFrom) {
