@@ -138,13 +138,13 @@ CompressReport Convert(BufferedReader* reader, const std::string& input, const s
   return report;
 }
 
+/// \param base null, or RequireBase has taken it, which may read the whole of it
 CompressReport FindDamage(const CompressedCheckpoint& checkpoint, BaseTensors* base) {
   CompressReport report{.files = 1,
                         .tensors = checkpoint.tensors(),
                         .source_bytes = checkpoint.head().SourceBytes(),
                         .compressed_bytes = checkpoint.file().size_bytes(),
                         .content_checked = !checkpoint.head().base_hash || base != nullptr};
-  if (base != nullptr) checkpoint.RequireBase(base);
   if (checkpoint.problem()) report.damage.push_back({{}, {}, *checkpoint.problem()});
   for (size_t entry = 0; entry < checkpoint.tensors(); ++entry) {
     const std::vector<DamagedBlock> damage = checkpoint.FindDamage(entry, base);
@@ -311,7 +311,9 @@ CompressReport VerifyFile(const std::string& input, const CompressJobOptions& op
   std::unique_ptr<RandomReader> file;
   if (options.keep_going) {
     file = OpenInput(input);
-    CompressReport report = FindDamage(CompressedCheckpoint(file.get(), /*may_be_damaged=*/true), base.get());
+    const CompressedCheckpoint checkpoint(file.get(), /*may_be_damaged=*/true);
+    if (base) checkpoint.RequireBase(base.get());
+    CompressReport report = FindDamage(checkpoint, base.get());
     if (!report.damage.empty()) return report;
   }
   BufferedReader reader(file ? SourceOf(file.get()) : OpenSource(input));
