@@ -260,10 +260,7 @@ class Job {
   }
 
   int List(const std::string& input) {
-    int status = 0;
-    for (const std::string& path : IsFolder(input) ? CompressedFilesIn(input) : std::vector{input})
-      status = std::max(status, Inspect(path, [&] { return ListFile(path); }));
-    return status;
+    return Inspect(input, [&](const std::string& path) { return ListFile(path); });
   }
 
   int ListFile(const std::string& path) {
@@ -306,28 +303,28 @@ class Job {
   }
 
   int Test(const std::string& input) {
-    int status = 0;
-    for (const std::string& path : IsFolder(input) ? CompressedFilesIn(input) : std::vector{input}) {
-      status = std::max(status, Inspect(path, [&] {
-                          return TestFile(
-                              path, IsFolder(input) ? OptionsFor(path, input, job_) : OptionsForFile(path));
-                        }));
-    }
-    return status;
+    return Inspect(input, [&](const std::string& path) {
+      return TestFile(path, IsFolder(input) ? OptionsFor(path, input, job_) : OptionsForFile(path));
+    });
   }
 
-  /// Looks at one file of several, and goes on where it is damaged.
-  int Inspect(const std::string& path, const std::function<int()>& look) {
-    try {
-      return look();
-    } catch (const Error& error) {
-      const bool is_of_file = error.object() == TitleOf(path) ||  // and not of the base
-                              error.object().starts_with(TitleOf(path) + ": ");
-      if (error.code() != ErrorCode::kBadInput || !is_of_file) throw;
-      PrintDamaged(path, error);
-      TellLater(error);
-      return kDamaged;
+  /// Looks at a file, or at each of a folder, and goes on where one is damaged.
+  /// \param look returns a status
+  int Inspect(const std::string& input, const std::function<int(const std::string& path)>& look) {
+    int status = 0;
+    for (const std::string& path : IsFolder(input) ? CompressedFilesIn(input) : std::vector{input}) {
+      try {
+        status = std::max(status, look(path));
+      } catch (const Error& error) {
+        const bool is_of_file = error.object() == TitleOf(path) ||  // and not of the base
+                                error.object().starts_with(TitleOf(path) + ": ");
+        if (error.code() != ErrorCode::kBadInput || !is_of_file) throw;
+        PrintDamaged(path, error);
+        TellLater(error);
+        status = kDamaged;
+      }
     }
+    return status;
   }
 
   /// Of a file that is damaged where nothing behind the damage can be checked or listed, or not compressed.
