@@ -83,15 +83,14 @@ class Job {
     job_.keep_going = options.keep_going;
     job_.base = options.base;
     job_.writer = std::string("ckpt-compress ") + TRAINWRIGHT_VERSION;
-    inputs_ = options.inputs.empty() ? std::vector<std::string>{"-"} : options.inputs;
-    job_.inputs = inputs_;
+    job_.inputs = options.inputs.empty() ? std::vector<std::string>{"-"} : options.inputs;
   }
 
   int Run() {
     Check();
     int status = 0;
     try {
-      for (const std::string& input : inputs_) status = std::max(status, Handle(input));
+      for (const std::string& input : job_.inputs) status = std::max(status, Handle(input));
     } catch (const Error&) {
       TellDamage();
       throw;
@@ -129,16 +128,17 @@ class Job {
       throw refuse("--keep-going", "is for -d and -t");
     if (inspects && !options_.output.empty())
       throw refuse("-o", "has no meaning with -l or -t, which write nothing");
-    if (!options_.output.empty() && inputs_.size() > 1)
-      throw refuse("-o", "names one output, and there are " + std::to_string(inputs_.size()) + " inputs");
-    if (parts && inputs_.size() > 1 && options_.to != OutputForm::kRaw) {
-      throw refuse("--tensor and --slice",
-                   "make one safetensors file, and there are " + std::to_string(inputs_.size()) + " inputs",
-                   "name one input, or take the bytes alone with --to raw");
+    if (!options_.output.empty() && job_.inputs.size() > 1)
+      throw refuse("-o", "names one output, and there are " + std::to_string(job_.inputs.size()) + " inputs");
+    if (parts && job_.inputs.size() > 1 && options_.to != OutputForm::kRaw) {
+      throw refuse(
+          "--tensor and --slice",
+          "make one safetensors file, and there are " + std::to_string(job_.inputs.size()) + " inputs",
+          "name one input, or take the bytes alone with --to raw");
     }
-    if (std::count(inputs_.begin(), inputs_.end(), "-") > 1)
+    if (std::count(job_.inputs.begin(), job_.inputs.end(), "-") > 1)
       throw refuse("-", "standard input can be read once");
-    if (inputs_[0] == "-" && isatty(STDIN_FILENO) == 1)
+    if (job_.inputs[0] == "-" && isatty(STDIN_FILENO) == 1)
       throw refuse("standard input", "is a terminal", "name a file, or pipe one in");
   }
 
@@ -160,7 +160,7 @@ class Job {
   /// What is read is not written, be it before its time or after.
   void RefuseToReplaceWhatIsRead(const std::string& output, const std::string& base) const {
     std::vector<std::string> read = {base};
-    std::copy_if(inputs_.begin(), inputs_.end(), std::back_inserter(read),
+    std::copy_if(job_.inputs.begin(), job_.inputs.end(), std::back_inserter(read),
                  [](const std::string& input) { return !IsFolder(input); });
     RefuseToReplaceInputs(output, read);
   }
@@ -386,7 +386,6 @@ class Job {
   ProgressMode progress_mode_;
   nlohmann::ordered_json* summary_;
   CompressJobOptions job_;
-  std::vector<std::string> inputs_;
   CompressReport total_;
   std::optional<Error> damage_;  ///< the last that ended the look at a file, thrown when all have had theirs
 };
