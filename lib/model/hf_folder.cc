@@ -1,6 +1,7 @@
 #include "lib/model/hf_folder.h"
 
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "lib/base/error.h"
 #include "lib/io/byte_source.h"
@@ -63,31 +64,32 @@ std::string BytesTokenizerJson(const TokenizerIdentity& tokenizer) {
   return out.dump(1) + "\n";
 }
 
-/// How the tokenizer's model writes its special tokens; none of one that does not say.
-AddedTokens SpecialTokensOf(const TokenizerIdentity& tokenizer) {
-  if (tokenizer.kind == "tokenizer_json") return AddedTokensOfJson(tokenizer.model);
-  AddedTokens written;
+/// Nothing of another kind, or of one that cannot be read.
+std::optional<SentencePieceModel> SentencePieceModelOf(const TokenizerIdentity& tokenizer) {
   SentencePieceModel model;
   std::string problem;
-  if (tokenizer.kind != "sentencepiece") return written;
-  if (!ParseSentencePieceModel(tokenizer.model, &model, &problem)) return written;
+  if (tokenizer.kind != "sentencepiece") return std::nullopt;
+  if (!ParseSentencePieceModel(tokenizer.model, &model, &problem)) return std::nullopt;
+  return model;
+}
+
+/// How the tokenizer's model writes its special tokens; none of one that does not say.
+/// \param pieces SentencePieceModelOf the tokenizer
+AddedTokens SpecialTokensOf(const TokenizerIdentity& tokenizer,
+                            const std::optional<SentencePieceModel>& pieces) {
+  if (tokenizer.kind == "tokenizer_json") return AddedTokensOfJson(tokenizer.model);
+  AddedTokens written;
+  if (!pieces) return written;
   for (const uint32_t id : {tokenizer.bos_id, tokenizer.eos_id, tokenizer.pad_id, tokenizer.unk_id}) {
-    if (id < model.pieces.size()) written[id] = model.pieces[id].text;
+    if (id < pieces->pieces.size()) written[id] = pieces->pieces[id].text;
   }
   return written;
 }
 
-/// Whether texts begin without a mark by a SentencePiece model. transformers' class does not go by the model.
-bool LeavesStartUnmarked(const TokenizerIdentity& tokenizer) {
-  SentencePieceModel model;
-  std::string problem;
-  return tokenizer.kind == "sentencepiece" && ParseSentencePieceModel(tokenizer.model, &model, &problem) &&
-         !model.add_dummy_prefix;
-}
-
 std::string TokenizerConfig(const TokenizerIdentity& tokenizer, const ModelConfig& config) {
   const bool is_json = tokenizer.kind == "tokenizer_json";
-  const AddedTokens written = SpecialTokensOf(tokenizer);
+  const std::optional<SentencePieceModel> pieces = SentencePieceModelOf(tokenizer);
+  const AddedTokens written = SpecialTokensOf(tokenizer, pieces);
   ordered_json out;
   const auto name = [&](const char* key, uint32_t id, const char* usual) {
     if (id == kNoId) return;
@@ -101,7 +103,8 @@ std::string TokenizerConfig(const TokenizerIdentity& tokenizer, const ModelConfi
   };
   out["add_bos_token"] = false;
   out["add_eos_token"] = false;
-  if (LeavesStartUnmarked(tokenizer)) out["add_prefix_space"] = false;
+  // Texts begin without a mark: transformers' class does not go by the model.
+  if (pieces && !pieces->add_dummy_prefix) out["add_prefix_space"] = false;
   name("bos_token", tokenizer.bos_id, "<s>");
   out["clean_up_tokenization_spaces"] = false;
   name("eos_token", tokenizer.eos_id, "</s>");
