@@ -157,7 +157,7 @@ std::vector<std::string> TargetNames(const FlatParameters& parameters) {
     const std::string in_layer = NameInLayer(module.name);
     const std::string candidates[] = {in_layer.substr(in_layer.rfind('.') + 1), in_layer, module.name};
     for (const std::string& name : candidates) {
-      if (!NamesNoOther(name, parameters, targeted)) continue;
+      if (!names.contains(name) && !NamesNoOther(name, parameters, targeted)) continue;
       names.insert(name);
       break;
     }
