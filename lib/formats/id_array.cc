@@ -12,8 +12,6 @@ namespace trainwright {
 namespace {
 
 constexpr uint32_t kMaxNpyHeaderBytes = 1 << 16;
-/// What libraries write where nothing is predicted, as wide as any integer is made.
-constexpr auto kNoLabel = static_cast<uint64_t>(int64_t{-100});
 
 // The Python dictionary of a .npy header, which has three keys.
 class HeaderText {
@@ -72,7 +70,7 @@ void Widen(ByteSpan bytes, size_t count, const std::string& name, uint64_t offse
     Integer value;
     std::memcpy(&value, bytes.data() + i * sizeof(Integer), sizeof(Integer));
     const auto wide = static_cast<uint64_t>(value);
-    if (meaning.may_be_none && wide == kNoLabel) {
+    if (meaning.may_be_none && wide == static_cast<uint64_t>(kNoLabel)) {
       ids->push_back(kNoId);
       continue;
     }

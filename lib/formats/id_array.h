@@ -25,11 +25,14 @@ struct NpyHeader {
   uint64_t float_one = 0;       ///< of floating-point numbers, as of MaskType: a mask, no ids
 };
 
+/// The label that libraries write where nothing is predicted.
+inline constexpr int64_t kNoLabel = -100;
+
 /// What an array holds, for messages.
 struct ArrayMeaning {
   const char *one, *many;
   bool may_be_floats = false;  ///< floating-point numbers are read, too
-  bool may_be_none = false;    ///< -100 is, and stands for no id: kNoId
+  bool may_be_none = false;    ///< kNoLabel is, and stands for no id: kNoId
 };
 inline constexpr ArrayMeaning kTokenIds = {"token id", "ids"}, kRowLengths = {"length of a row", "lengths"},
                               kMaskValues = {"value of a mask", "values of a mask", true},
@@ -66,7 +69,7 @@ void ReadMask(MaskType type, size_t count, BufferedReader* reader, std::vector<u
 void ReadKeptIds(IntegerType type, std::span<const uint32_t> mask, BufferedReader* reader,
                  std::vector<uint32_t>* ids);
 
-/// The same of labels, which are ids, or -100 where nothing is predicted: kNoId.
+/// The same of labels, which are ids, or kNoLabel where nothing is predicted: kNoId.
 void ReadKeptLabels(IntegerType type, std::span<const uint32_t> mask, BufferedReader* reader,
                     std::vector<uint32_t>* labels);
 

@@ -485,9 +485,9 @@ class ListedIds final : public Rows {
     bool predicted = true;
     if (marks_.labels != nullptr) {
       const TorchValue& label = *marks_.labels->items[i];
-      predicted = label.kind == TorchValue::Kind::kInteger && label.integer == id;
-      const bool is_none = label.kind == TorchValue::Kind::kInteger && label.integer == -100;
-      if (!predicted && !is_none) throw LabelsOfOtherIds(name_);
+      const bool is_integer = label.kind == TorchValue::Kind::kInteger;
+      predicted = is_integer && label.integer == id;
+      if (!predicted && !(is_integer && label.integer == kNoLabel)) throw LabelsOfOtherIds(name_);
     }
     for (const TorchValue* mask : marks_.masks) predicted = Keeps(mask->items[i]) && predicted;
     return predicted;
