@@ -109,3 +109,11 @@ ranks_differ() {
   test "$status" = 4 || { echo "$*: rank 0 ends with $status"; cat err0 err1; exit 1; }
   grep -q -e "rank 1: $option is " err0 || { echo "$*: does not name $option"; cat err0; exit 1; }
 }
+
+# complete_words TOOL WORD...: sets COMPREPLY to what the Tab key offers in bash for the last word. Needs set +e, as in the shell where it
+# happens.
+complete_words() {
+  source "$TRAINWRIGHT_SOURCE_DIR/completions/bash/$1"
+  COMP_WORDS=("$@") COMP_CWORD=$(($# - 1)) COMPREPLY=()
+  "$(complete -p "$1" | sed 's/.*-F \([^ ]*\).*/\1/')"
+}

@@ -1,10 +1,5 @@
 # What is a name or a path is completed as both: presets of models, and the templates, all that there are.
 set +e  # as in the shell where it happens
-complete_words() {
-  source "$TRAINWRIGHT_SOURCE_DIR/completions/bash/$1"
-  COMP_WORDS=("$@") COMP_CWORD=$(($# - 1)) COMPREPLY=()
-  "$(complete -p "$1" | sed 's/.*-F \([^ ]*\).*/\1/')"
-}
 touch llama-own.json chatml-own.txt
 complete_words train --model llama-1
 echo "${COMPREPLY[*]}"
