@@ -213,13 +213,19 @@ TEST(C10dWorldTest, AnAgentsStoreServesOneAttemptAfterTheOther) {
   EXPECT_EQ(status, 0);
 }
 
-/// As of two commands whose launcher gives both the same port.
-TEST(C10dWorldTest, ARankThatFindsAnotherRunAtItsPortEndsAloneAndThatRunGoesOn) {
+/// A port that nobody listens at.
+RankPlace PlaceAtFreePort() {
   const auto [listen_fd, port] = test::ListenOnLoopback();
   close(listen_fd);
   RankPlace place;
   place.store_host = "127.0.0.1";
   place.store_port = port;
+  return place;
+}
+
+/// As of two commands whose launcher gives both the same port.
+TEST(C10dWorldTest, ARankThatFindsAnotherRunAtItsPortEndsAloneAndThatRunGoesOn) {
+  const RankPlace place = PlaceAtFreePort();
   const auto first =
       test::OpenRankProcesses({.ranks = 2, .prepared = place}, [](C10dWorld* world, const RankTalk& talk) {
         talk.Ready();
@@ -242,16 +248,6 @@ TEST(C10dWorldTest, ARankThatFindsAnotherRunAtItsPortEndsAloneAndThatRunGoesOn) 
     EXPECT_EQ(first->EndOf(rank)->status, 0) << first->ReportOf(rank);
     EXPECT_EQ(first->ReportOf(rank), "1");
   }
-}
-
-/// A port that nobody listens at.
-RankPlace PlaceAtFreePort() {
-  const auto [listen_fd, port] = test::ListenOnLoopback();
-  close(listen_fd);
-  RankPlace place;
-  place.store_host = "127.0.0.1";
-  place.store_port = port;
-  return place;
 }
 
 void Meet(C10dWorld* world, const RankTalk& talk) {
