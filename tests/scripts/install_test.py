@@ -3,7 +3,6 @@
 
 usage: install_test.py CMAKE SOURCE_DIR BUILD_DIR
 """
-import os
 import pathlib
 import subprocess
 import sys
@@ -28,9 +27,8 @@ class InstallTest(unittest.TestCase):
 
     def test_every_tool_answers(self):
         self.assertTrue(TOOLS)
-        environment = {**os.environ, "PATH": f"{self.prefix}/bin:{os.environ['PATH']}"}
         for tool in TOOLS:
-            said = subprocess.run([tool, "--version"], env=environment, text=True, capture_output=True, check=True)
+            said = subprocess.run([self.prefix / "bin" / tool, "--version"], text=True, capture_output=True, check=True)
             self.assertTrue(said.stdout.startswith(f"{tool} (Trainwright) "), said.stdout)
 
     def test_every_tool_has_its_page_and_completions(self):
@@ -41,9 +39,8 @@ class InstallTest(unittest.TestCase):
 
     @unittest.skipUnless("gpu-probe" in TOOLS, "a build without LibTorch")
     def test_a_tool_that_computes_finds_its_engine(self):
-        environment = {**os.environ, "PATH": f"{self.prefix}/bin:{os.environ['PATH']}"}
-        said = subprocess.run(["gpu-probe", "--quick", "--disk-size", "0", "--device", "cpu", "--kernels", "usual", "--recommend"],
-                              env=environment, text=True, capture_output=True, check=True)
+        said = subprocess.run([self.prefix / "bin/gpu-probe", "--quick", "--disk-size", "0", "--device", "cpu", "--kernels", "usual",
+                               "--recommend"], text=True, capture_output=True, check=True)
         self.assertIn("\ndevice: \"cpu\"\n", said.stdout)
 
 
