@@ -90,6 +90,7 @@ TEST_F(PretokenizeVerifyTest, NamesTheLibraryItsVersionAndItsFile) {
     printf 'the first\n' > in.txt
     pretokenize --tokenizer $DATA/mistral-v1.model --verify 1 --summary s.json -o out.tok in.txt || exit 9
     pkg-config --modversion sentencepiece)");
+  ASSERT_NE(result.exit_status, 9) << result.standard_error;
   const auto library = Json("s.json").at("verified_library");
   EXPECT_EQ(library.at("name"), "libsentencepiece");
   if (!library.at("version").is_null() && result.exit_status == 0) {
