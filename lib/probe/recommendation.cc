@@ -2,11 +2,13 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <optional>
 #include <string>
 
 #include "lib/base/error.h"
 #include "lib/base/units.h"
+#include "lib/device/gpu_limits.h"
 #include "lib/formats/json_text.h"
 #include "lib/nn/peak_rate.h"
 #include "lib/spec/usual_sizes.h"
@@ -185,30 +187,21 @@ class Recommender {
       Choose("attn-backend", "auto", "on a CPU training's own kernels are the fast ones");
       return;
     }
-    const AttentionBackend backend = Resolve(AttentionBackend::kAuto);
+    const GpuLimits limits = LimitsOf(
+        {.capability_major = DeviceCapability().major, .capability_minor = DeviceCapability().minor});
+    const int64_t head_dim = evidence_.model.head_dim;
+    const at::ScalarType dtype = PrecisionDtype(precision_);
+    const AttentionBackend backend =
+        ResolveAttentionBackend(AttentionBackend::kAuto, head_dim, dtype, limits);
     const std::string heads =
-        "heads of " + std::to_string(evidence_.model.head_dim) + " elements of " + PrecisionName(precision_);
-    if (backend == AttentionBackend::kFlash && Takes(AttentionBackend::kCudnn)) {
+        "heads of " + std::to_string(head_dim) + " elements of " + PrecisionName(precision_);
+    if (backend == AttentionBackend::kFlash &&
+        TakesHeads(AttentionBackend::kCudnn, head_dim, dtype, limits)) {
       Choose("attn-backend", "auto",
              "flash and cudnn take " + heads + ", and train times both before its first step");
       return;
     }
     Choose("attn-backend", AttentionBackendName(backend), "the fastest that takes " + heads);
-  }
-
-  /// \throws Error{kUsage} where the GPU has it not for the model's heads
-  AttentionBackend Resolve(AttentionBackend asked) const {
-    return ResolveAttentionBackend(asked, evidence_.model.head_dim, PrecisionDtype(precision_),
-                                   LimitsOf({.capability_major = DeviceCapability().major,
-                                             .capability_minor = DeviceCapability().minor}));
-  }
-  bool Takes(AttentionBackend backend) const {
-    try {
-      Resolve(backend);
-      return true;
-    } catch (const Error&) {
-      return false;
-    }
   }
 
   void ChooseHost() {

@@ -42,13 +42,17 @@ AttentionBackend ResolveAttentionBackend(AttentionBackend asked, int64_t head_di
                                          const GpuLimits& limits) {
   if (asked == AttentionBackend::kAuto) {
     for (const AttentionBackend backend : {AttentionBackend::kFlash, AttentionBackend::kEfficient}) {
-      if (Refusal(backend, head_dim, dtype, limits).empty()) return backend;
+      if (TakesHeads(backend, head_dim, dtype, limits)) return backend;
     }
     return AttentionBackend::kMath;
   }
   const std::string refusal = Refusal(asked, head_dim, dtype, limits);
   if (!refusal.empty()) Refuse(asked, refusal);
   return asked;
+}
+
+bool TakesHeads(AttentionBackend backend, int64_t head_dim, at::ScalarType dtype, const GpuLimits& limits) {
+  return Refusal(backend, head_dim, dtype, limits).empty();
 }
 
 AttentionBackend AttentionBackendOf(const Numerics& numerics, const AttentionShape& shape,

@@ -21,6 +21,8 @@ AttentionBackend ResolveAttentionBackend(AttentionBackend asked, int64_t head_di
 /// The same for a GPU of such limits.
 AttentionBackend ResolveAttentionBackend(AttentionBackend asked, int64_t head_dim, at::ScalarType dtype,
                                          const GpuLimits& limits);
+/// Whether a backend can take them on such a GPU.
+bool TakesHeads(AttentionBackend backend, int64_t head_dim, at::ScalarType dtype, const GpuLimits& limits);
 /// What computes a micro-batch of such spans.
 AttentionBackend AttentionBackendOf(const Numerics& numerics, const AttentionShape& shape,
                                     const SpanTable& spans, at::Device device);

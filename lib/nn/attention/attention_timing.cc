@@ -12,20 +12,12 @@
 #include "lib/base/elapsed.h"
 #include "lib/base/error.h"
 #include "lib/device/device_sync.h"
+#include "lib/device/gpu_limits.h"
 #include "lib/nn/attention/attention.h"
 #include "lib/nn/attention/attention_backend.h"
 
 namespace trainwright {
 namespace {
-
-bool Takes(AttentionBackend backend, const Numerics& numerics, int64_t head_dim, at::Device device) {
-  try {
-    ResolveAttentionBackend(backend, head_dim, numerics.storage, device);
-    return true;
-  } catch (const Error&) {
-    return false;
-  }
-}
 
 /// The tensors of a layer.
 class Layer {
@@ -77,7 +69,8 @@ std::vector<AttentionBackend> AttentionCandidates(const Numerics& numerics, cons
   const bool any_order = !at::globalContext().deterministicAlgorithms();
   for (const AttentionBackend backend : {AttentionBackend::kCudnn, AttentionBackend::kFlash}) {
     if (backend == AttentionBackend::kCudnn && (windowed || !any_order)) continue;
-    if (Takes(backend, numerics, shape.head_dim, device)) candidates.push_back(backend);
+    if (TakesHeads(backend, shape.head_dim, numerics.storage, LimitsOf(device)))
+      candidates.push_back(backend);
   }
   return candidates;
 }
