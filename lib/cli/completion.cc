@@ -24,11 +24,14 @@ ValueKind KindOf(const OptionDoc& option) {
   return is_folder ? ValueKind::kFolder : ValueKind::kOther;
 }
 
+bool IsPath(ValueKind kind) {
+  return kind == ValueKind::kFile || kind == ValueKind::kFolder;
+}
+
 /// Whether an argument is a path; it may be that of an option with a flag, too.
 bool TakesPaths(const ToolDoc& doc) {
   return std::any_of(doc.options.begin(), doc.options.end(), [](const OptionDoc& option) {
-    const ValueKind kind = KindOf(option);
-    return !option.positional.empty() && (kind == ValueKind::kFile || kind == ValueKind::kFolder);
+    return !option.positional.empty() && IsPath(KindOf(option));
   });
 }
 
@@ -71,8 +74,7 @@ std::string BashAction(const OptionDoc& option) {
   const ValueKind kind = KindOf(option);
   const std::string words = WordsOf(option);
   const std::string of_words = words.empty() ? "" : "compgen -W '" + words + "' -- \"$current\"";
-  if (kind != ValueKind::kFile && kind != ValueKind::kFolder)
-    return words.empty() ? "return" : "COMPREPLY=($(" + of_words + ")); return";
+  if (!IsPath(kind)) return words.empty() ? "return" : "COMPREPLY=($(" + of_words + ")); return";
   const std::string of_paths = kind == ValueKind::kFile ? "compgen -f" : "compgen -d";
   return "compopt -o filenames 2>/dev/null; mapfile -t COMPREPLY < <(" + of_words +
          (words.empty() ? "" : "; ") + of_paths + " -- \"$current\"); return";
@@ -82,7 +84,7 @@ std::string ZshAction(const OptionDoc& option) {
   const ValueKind kind = KindOf(option);
   const std::string words = WordsOf(option);
   const std::string of_words = words.empty() ? "" : "(" + words + ")";
-  if (kind != ValueKind::kFile && kind != ValueKind::kFolder) return of_words;
+  if (!IsPath(kind)) return of_words;
   const std::string of_paths = kind == ValueKind::kFile ? "_files" : "_files -/";
   if (words.empty()) return of_paths;
   // A blank in front: it is called as it is. A colon in an action is escaped.
