@@ -158,23 +158,20 @@ fitting() {
 # compilers_in_memory MemTotal|MemAvailable: a file that includes torch takes up to 2 GB.
 compilers_in_memory() { fitting 2048 "$@"; }
 
-# build_jobs: how many compilers to run at once.
-build_jobs() {
-  if [[ ${CMAKE_BUILD_PARALLEL_LEVEL:-} =~ ^[1-9][0-9]*$ ]]; then
-    printf '%s\n' "$CMAKE_BUILD_PARALLEL_LEVEL"
+# at_once VARIABLE COMMAND...: the number that the variable has, or else as many as there are cores, and fit by what COMMAND says.
+at_once() {
+  if [[ ${!1:-} =~ ^[1-9][0-9]*$ ]]; then
+    printf '%s\n' "${!1}"
   else
-    { available_cores && compilers_in_memory MemAvailable; } | least
+    { available_cores && "${@:2}"; } | least
   fi
 }
 
+# build_jobs: how many compilers to run at once.
+build_jobs() { at_once CMAKE_BUILD_PARALLEL_LEVEL compilers_in_memory MemAvailable; }
+
 # test_jobs: how many tests to run at once; few take 1 GB.
-test_jobs() {
-  if [[ ${CTEST_PARALLEL_LEVEL:-} =~ ^[1-9][0-9]*$ ]]; then
-    printf '%s\n' "$CTEST_PARALLEL_LEVEL"
-  else
-    { available_cores && fitting 1024 MemAvailable; } | least
-  fi
-}
+test_jobs() { at_once CTEST_PARALLEL_LEVEL fitting 1024 MemAvailable; }
 
 # configure PRESET [ARGUMENT...]: cmake, whose output goes to build/PRESET/configure.log.
 configure() {
